@@ -1,0 +1,31 @@
+"""Options of one compilation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Options of `hip_compiler.compile`; they are part of the cache key.
+
+    Attributes:
+        target: name of a registered target.
+        pipeline: pass pipeline that replaces the built-in one; empty: HIPDNN_EP_PIPELINE, else the built-in one.
+        plugins: plugin ids to use, in order; ``None``: HIPDNN_EP_COMPILER_PLUGINS, else every installed plugin.
+        opt_level: LLVM optimisation level, 0 to 3.
+        print_ir_after: names of passes after which the IR is printed to standard error; ``*``: every pass.
+        timing: collect seconds per pass.
+        dump_dir: folder that receives the IR after every pass.
+        verify_each: verify the IR after every pass.
+    """
+
+    target: str = "host"
+    pipeline: str = ""
+    plugins: tuple[str, ...] | None = None
+    opt_level: int = 3
+    print_ir_after: tuple[str, ...] = field(default=())
+    timing: bool = False
+    dump_dir: Path | None = None
+    verify_each: bool = True

@@ -1,0 +1,225 @@
+"""What a plugin can contribute. Built-ins are made of the same types.
+
+The module imports no MLIR: callables receive the objects of the MLIR Python bindings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from hip_compiler.shapes import Dim, Shape
+
+Operation = Any
+"""An `mlir.ir.Operation`."""
+
+
+class PassProtocol(Protocol):
+    """A pass: a dataclass whose fields are its options, with one method."""
+
+    def apply(self, op: Operation, context: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class PassContribution:
+    """A pass that pipelines can name.
+
+    Attributes:
+        name: textual name, for example ``hip-pool-allocs``.
+        factory: a dataclass type; its fields are the options of the pass, spelt with ``-`` for ``_`` in pipeline text.
+        summary: one sentence.
+        anchor: operation that the pass runs on: ``builtin.module`` or ``func.func``.
+    """
+
+    name: str
+    factory: Callable[..., PassProtocol]
+    summary: str
+    anchor: Literal["builtin.module", "func.func"] = "builtin.module"
+
+
+@dataclass(frozen=True)
+class SlotRequest:
+    """Pipeline text to run at a slot, anchored at ``builtin.module``; nest with ``func.func(name)``."""
+
+    slot: str
+    pipeline: str
+
+
+@dataclass(frozen=True)
+class PipelineContribution:
+    """A named pipeline, composed from the compile options when it is used."""
+
+    name: str
+    build: Callable[[Any], str]
+    summary: str
+
+
+AttributeKind = Literal["int", "float", "bool", "string", "ints", "floats"]
+
+
+@dataclass(frozen=True)
+class AttributeDef:
+    """An attribute of an operation.
+
+    Attributes:
+        kind: ``int`` and ``bool`` are ``i64`` and ``i1`` attributes, ``ints`` a dense ``i64`` array, and so on.
+        default: value that builders use when none is given; ``None``: must be given.
+        choices: for ``string``: the allowed words. Their index crosses the runtime ABI.
+    """
+
+    name: str
+    kind: AttributeKind
+    default: Any = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperandDef:
+    """An input or output of an operation: a tensor before bufferization, a memref after it."""
+
+    name: str
+    optional: bool = False
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class OpShapes:
+    """What a shape function sees.
+
+    Attributes:
+        inputs: shape of every input, by operand name; ``None`` where an optional input is absent.
+        dtypes: storage element type of every input, as MLIR text, by operand name.
+        attributes: attributes as Python values, defaults filled in.
+        values: contents of inputs known at compile time, as (possibly symbolic) extents, by operand name.
+    """
+
+    inputs: Mapping[str, Shape | None]
+    dtypes: Mapping[str, str | None]
+    attributes: Mapping[str, Any]
+    values: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Shape and storage element type (MLIR text) of one result."""
+
+    shape: Shape
+    dtype: str
+
+
+ShapeFunction = Callable[[OpShapes], Sequence[TensorSpec]]
+OpVerifier = Callable[[Operation], str | None]
+"""Returns the sentence that says what is wrong, or None."""
+
+
+@dataclass(frozen=True)
+class CallLowering:
+    """Lower to a call of a runtime function.
+
+    ``int32_t SYMBOL(hipc_context*, const hipc_tensor* per input (NULL where absent; a pointer array and
+    an int64_t count for a variadic one), hipc_tensor* per output, attributes in order)``. Attributes cross
+    as ``int64_t`` (int, bool, string by its choice index), ``double``, or pointer and ``int64_t`` count.
+    A status other than 0 ends the run with the operation's location as the place of the error.
+    """
+
+    symbol: str
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """One operation of a dialect, declared in one place.
+
+    The operation is destination-passing: operands are the inputs, then one destination per output. In
+    tensor form it has one result per output; in memref form it has none and writes the destinations.
+
+    Attributes:
+        name: full name, for example ``hip.softmax``.
+        inputs: input operands, in order. Absent optional inputs take no operand (``operandSegmentSizes`` tells).
+        outputs: destinations, in order.
+        attributes: attributes, in order.
+        reify: shape function.
+        verify: verifier beyond operand counts, attribute kinds and choices, which follow from the definition.
+        lowering: how the memref form becomes LLVM dialect.
+        reads_outputs: the destinations' old contents matter (an in-place update).
+        summary: one sentence.
+    """
+
+    name: str
+    summary: str
+    inputs: tuple[OperandDef, ...]
+    outputs: tuple[OperandDef, ...]
+    reify: ShapeFunction
+    lowering: CallLowering
+    attributes: tuple[AttributeDef, ...] = ()
+    verify: OpVerifier | None = None
+    reads_outputs: bool = False
+
+
+@dataclass(frozen=True)
+class DialectContribution:
+    """A dialect and its operations."""
+
+    name: str
+    ops: tuple[OpDef, ...]
+
+
+@dataclass(frozen=True)
+class BitcodeContribution:
+    """LLVM bitcode of runtime functions.
+
+    Attributes:
+        name: name in messages.
+        target: target that links it.
+        source: path of the file, or its bytes.
+        prefix: prefix that every externally visible definition carries.
+        overrides: symbols of the runtime that it replaces.
+    """
+
+    name: str
+    target: str
+    source: Path | bytes
+    prefix: str
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LibraryContribution:
+    """A shared library: loaded by the JIT, linked by the native path."""
+
+    name: str
+    target: str
+    search_paths: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class TargetContribution:
+    """A compilation target.
+
+    Attributes:
+        name: name given to ``compile(target=...)``.
+        summary: one sentence.
+        runtime_bitcode: given the host CPU's features, the path of the runtime bitcode to link.
+        features: words that passes can ask for, for example ``packed-weights``.
+    """
+
+    name: str
+    summary: str
+    runtime_bitcode: Callable[[], Path]
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class OnnxOpClaim:
+    """An ONNX operator that a plugin makes known before conversion.
+
+    Attributes:
+        verify: importer-level check; returns the sentence that says what is wrong, or None.
+    """
+
+    domain: str
+    op: str
+    since: int = 1
+    until: int | None = None
+    verify: OpVerifier | None = None

@@ -1,0 +1,113 @@
+// The runtime ABI between compiled models, runtime functions and loaders. C, versioned, freestanding.
+#pragma once
+#include <stdint.h>
+
+#define HIPC_ABI_VERSION 1
+#define HIPC_MAX_RANK 8
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Status of every runtime function. A status other than HIPC_OK ends the run; the message is kept in the context.
+enum hipc_status {
+  HIPC_OK = 0,
+  HIPC_ERROR_UNSUPPORTED = 1,   // element type, rank or variant that the function does not implement
+  HIPC_ERROR_SHAPE = 2,         // extents that contradict each other at run time
+  HIPC_ERROR_INDEX = 3,         // an index outside its axis
+  HIPC_ERROR_MEMORY = 4,        // an allocation failed
+  HIPC_ERROR_INPUT = 5,         // an input does not fit the interface
+  HIPC_ERROR_OUTPUT = 6,        // the caller's allocator returned no memory
+  HIPC_ERROR_CONSTANTS = 7,     // the constants file is missing or too short
+  HIPC_ERROR_VALUE = 8,         // a value outside the operator's domain (a zero step, for example)
+  HIPC_ERROR_INTERNAL = 9,
+};
+
+// A view of elements in memory. `dtype` is the value of onnx TensorProto.DataType. Strides count elements.
+typedef struct hipc_tensor {
+  void *data;
+  int32_t dtype;
+  int32_t rank;
+  int64_t shape[HIPC_MAX_RANK];
+  int64_t strides[HIPC_MAX_RANK];
+} hipc_tensor;
+
+// State of one loaded model: constants, arena, threads, last error. Opaque to compiled code.
+typedef struct hipc_context hipc_context;
+
+// Files of an artifact, and what the loader decides.
+typedef struct hipc_fs {
+  void *self;
+  // Maps a file of the artifact into memory for the life of the state; NULL when it is missing. Writes its size in bytes.
+  const void *(*map)(void *self, const char *name, int64_t *size);
+  int32_t num_threads;  // 0: one per available core
+} hipc_fs;
+
+// Inputs of one run, and where its outputs come from.
+typedef struct hipc_io {
+  const hipc_tensor *inputs;
+  int64_t num_inputs;
+  void *allocator;
+  // Memory for output `index`, 64-byte aligned, contiguous; NULL refuses.
+  void *(*alloc_output)(void *allocator, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+} hipc_io;
+
+// What one input must look like. `dims[i] >= 0` is the extent, `dims[i] < 0` is symbol number `-dims[i] - 1`:
+// equal symbols must have equal extents over all inputs.
+typedef struct hipc_input_spec {
+  const char *name;
+  int32_t dtype;
+  int32_t rank;
+  const int64_t *dims;
+} hipc_input_spec;
+
+// ---- entry points of an artifact -------------------------------------------------------------------------------
+int32_t inference_init(void **state, const hipc_fs *fs);
+int32_t inference_compute(void *state, const hipc_io *io);
+void inference_cleanup(void *state);
+const char *inference_last_error(void *state);
+const char *inference_get_metadata_json(void);
+
+// ---- runtime: life of a state -----------------------------------------------------------------------------------
+// `constants_bytes` is what compiled code will read from `constants.bin`; 0: there is no such file.
+int32_t hipc_init(hipc_context **context, const hipc_fs *fs, int64_t constants_bytes);
+void hipc_cleanup(hipc_context *context);
+const char *hipc_last_error(hipc_context *context);
+// Bytes of arena now held, and the most ever held.
+int64_t hipc_arena_bytes(hipc_context *context);
+// Gives the arena back to the system; the next run grows it again.
+int32_t hipc_trim(hipc_context *context);
+
+// ---- runtime: called by compiled code ---------------------------------------------------------------------------
+// Starts a run: checks every input against its specification, then forgets the last error.
+int32_t hipc_begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *specs, int64_t num_inputs,
+                   int64_t num_symbols);
+// Start of constants.bin in memory, 64-byte aligned.
+const void *hipc_constants(hipc_context *context);
+// Arena of a pool domain, at least `bytes` long, 64-byte aligned; NULL when memory ran out (the error is kept).
+void *hipc_pool(hipc_context *context, int64_t domain, int64_t bytes);
+// Memory for an output from the caller's allocator; NULL when it refused (the error is kept).
+void *hipc_alloc_output(hipc_context *context, int64_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+// Adds the place to the kept error ("node /a/b (MatMul)") and returns the status to end the run with.
+int32_t hipc_fail(hipc_context *context, int32_t status, const char *place);
+// A condition that the compiler could not decide: HIPC_OK, or HIPC_ERROR_SHAPE with the message.
+int32_t hipc_check(hipc_context *context, int32_t condition, const char *message);
+
+// A generated loop nest over [begin, end) of its outermost iterations. `arguments` is what the launch passed.
+typedef void (*hipc_kernel)(const void *arguments, int64_t begin, int64_t end);
+// Runs a kernel over `iterations`, in chunks on the threads of the context. `cost` estimates the scalar
+// operations of one iteration; a launch too small to share runs on the calling thread.
+void hipc_launch(hipc_context *context, hipc_kernel kernel, const void *arguments, int64_t iterations, int64_t cost);
+
+// ---- runtime: for operator implementations ----------------------------------------------------------------------
+// Keeps a message (printf-like: %s, %d, %lld) and returns `status`.
+int32_t hipc_error(hipc_context *context, int32_t status, const char *format, ...);
+// Scratch memory that lives until the operator returns; 64-byte aligned; NULL when memory ran out. One block per call
+// of the operator: ask once for all of it. It is kept between runs, so a second run allocates nothing.
+void *hipc_scratch(hipc_context *context, int64_t bytes);
+// Threads that hipc_launch shares work between, the caller included.
+int32_t hipc_num_threads(hipc_context *context);
+
+#ifdef __cplusplus
+}
+#endif
