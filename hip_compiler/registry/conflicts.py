@@ -40,7 +40,7 @@ def _claims(contribution: Contribution) -> Iterator[str]:
             yield f"pass or pipeline '{name}'"
         case DialectContribution(name=name):
             yield f"dialect '{name}'"
-            yield from (f"operation '{op.name}'" for op in (*contribution.ops, *contribution.plain_ops))
+            yield from (f"operation '{op_name}'" for op_name in contribution.op_names)
         case TargetContribution(name=name):
             yield f"target '{name}'"
         case KernelContribution():

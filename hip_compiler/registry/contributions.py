@@ -206,6 +206,10 @@ class DialectContribution:
     plain_ops: tuple[PlainOpDef, ...] = ()
     types: tuple[str, ...] = ()
 
+    @property
+    def op_names(self) -> tuple[str, ...]:
+        return (*(op.name for op in self.ops), *(op.name for op in self.plain_ops))
+
 
 @dataclass(frozen=True)
 class BitcodeContribution:

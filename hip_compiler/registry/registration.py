@@ -153,7 +153,7 @@ def _check_pass(contribution: PassContribution | PipelineContribution, name: str
 
 
 def _check_dialect(dialect: DialectContribution) -> str | None:
-    for op in (*dialect.ops, *dialect.plain_ops):
-        if not op.name.startswith(f"{dialect.name}."):
-            return f"operation '{op.name}' of dialect '{dialect.name}' does not start with '{dialect.name}.'"
+    for name in dialect.op_names:
+        if not name.startswith(f"{dialect.name}."):
+            return f"operation '{name}' of dialect '{dialect.name}' does not start with '{dialect.name}.'"
     return None

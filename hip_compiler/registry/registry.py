@@ -150,9 +150,9 @@ def _survey(selection: Selection) -> Registry:
         problems.append(error)
     for group in groups:
         if len(group) > 1:
-            error = _claimed_twice(group)
-            problems.append(error)
-            records += [_refused(_record(plugin, "refused"), error) for plugin in group]
+            double = _claimed_twice(group)
+            problems.append(double)
+            records += [_refused(_record(plugin, "refused"), double) for plugin in group]
             continue
         try:
             records.append(_register(group[0]))
@@ -177,9 +177,10 @@ def _merge(
         except HipCompilerError as error:
             records[position] = _refused(record, error)
             _account(error, str(record), selection, problems, notes)
-    for error, parties in find_conflicts(records):
-        problems.append(error)
-        records = [_refused(record, error) if record in parties else record for record in records]
+    for conflict, parties in find_conflicts(records):
+        problems.append(conflict)
+        names = {party.id for party in parties}
+        records = [_refused(record, conflict) if record.id in names else record for record in records]
     owners = {id(item): record for record in records for item in record.contributions}
     return Registry(tuple(records), tuple(problems), tuple(notes), owners)
 
