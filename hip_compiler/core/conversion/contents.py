@@ -160,14 +160,14 @@ def _equal(op: OnnxOp, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
             decided[position] = True
         elif x.value is not None and y.value is not None:
             decided[position] = False
-        elif (x.value if x.value is not None else y.value or 0) < 0 and _is_extent(x if x.value is None else y):
+        elif (x.value if x.value is not None else y.value or 0) < 0 and is_extent(x if x.value is None else y):
             decided[position] = False
         else:
             return None
     return decided
 
 
-def _is_extent(value: Dim) -> bool:
+def is_extent(value: Dim) -> bool:
     """Whether the value cannot be negative: a sum of products of extents."""
     return all(factor > 0 for _, factor in value.terms)
 

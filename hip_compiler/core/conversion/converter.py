@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 import onnx.defs
 import onnx.helper
+import onnx.numpy_helper
 
 from hip_compiler.core.conversion import contents
 from hip_compiler.core.conversion.emitter import Emitter
@@ -55,11 +56,22 @@ class Converter:
         if converter is not None:
             made = converter.convert(self.emitter, op)
             return [made] if isinstance(made, Tensor) else list(made)
+        claim = self.emitter.context.claims.get((op.domain, op.op))
+        if claim is not None and claim.since <= op.version and (claim.until is None or op.version <= claim.until):
+            return self._claimed(op, claim.lowers_to)
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
             raise NotSupportedError("no conversion for this operator")
         op.read.update(op.attributes)
         return self._expand(op, body, depth)
+
+    def _claimed(self, op: OnnxOp, name: str) -> Sequence[Tensor]:
+        """The operation that a plugin's claim names: inputs by position, attributes by name."""
+        definition = self.emitter.context.ops[name]
+        inputs = {operand.name: op.optional(i) for i, operand in enumerate(definition.inputs)}
+        given = {a.name: op.attr(a.name) for a in definition.attributes if a.name in op.attributes}
+        first = op.input(0).dtype
+        return self.emitter.hip(name, inputs, [first] * len(definition.outputs), **given)
 
     def _expand(self, op: OnnxOp, body: onnx.FunctionProto, depth: int) -> Sequence[Tensor | None]:
         """Convert the operator's function body in its place."""
@@ -74,7 +86,7 @@ class Converter:
                 name=f"{op.name}/{node.name or node.op_type}",
                 op=node.op_type,
                 domain=node.domain,
-                version=_since(node.op_type, node.domain, opsets.get(node.domain, 1)),
+                version=opsets.get(node.domain, 1),
                 inputs=_trim([values[name] for name in node.input]),
                 outputs=len(node.output),
                 attributes=attributes,
@@ -137,10 +149,6 @@ def _node_attributes(node: onnx.NodeProto, outer: Mapping[str, Any]) -> dict[str
             value = [text.decode() for text in value]
         found[attribute.name] = value
     return found
-
-
-def _since(op: str, domain: str, opset: int) -> int:
-    return opset if onnx.defs.has(op, opset, domain) else 1
 
 
 def _is_used(name: str, body: onnx.FunctionProto, number: int) -> bool:

@@ -21,7 +21,7 @@ from hip_compiler.core.mlir import arith, ir, linalg, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NAME, DTYPES, DType
 from hip_compiler.registry.contributions import OpShapes
-from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, product, symbol
+from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
 
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
 INT64 = BY_NAME["int64"]
@@ -215,6 +215,9 @@ class Emitter:
                 expressions.append(ir.AffineExpr.get_dim(offset + axis))
             elif extent.value == 1:
                 expressions.append(ir.AffineExpr.get_constant(0))
+            elif limits(extent, target):
+                self.check_equal(extent, target, "broadcast operands")
+                expressions.append(ir.AffineExpr.get_dim(offset + axis))
             else:
                 certain = False
                 value = self.index_value(extent)
@@ -340,6 +343,53 @@ class Emitter:
     def expand(self, source: Tensor, shape: Shape) -> Tensor:
         """The tensor broadcast to a shape."""
         return source if source.shape == shape else self.elementwise(lambda x: x, [source], source.dtype, shape)
+
+    def index_map(
+        self, source: Tensor, shape: Shape, position: Callable[[Sequence[Any]], Sequence[Any]]
+    ) -> Tensor:
+        """A tensor whose element at a position is the source's element at another, as a function of it."""
+
+        def body(*_: Any) -> list[Any]:
+            loops = [linalg.index(axis) for axis in range(len(shape))]
+            return [tensor.extract(value, list(position(loops)))]
+
+        value, identity = self.value(source), ir.AffineMap.get_identity(len(shape))
+        outs = [self.empty(shape, source.dtype)]
+        return Tensor(shape, source.dtype, self.generic([], outs, [identity], "p" * len(shape), body)[0])
+
+    def extent_scalar(self, extent: Dim, dtype: DType) -> Tensor:
+        """An extent as a rank-0 tensor of numbers."""
+        if extent.value is not None:
+            return constant(np.asarray(extent.value, dtype=dtype.numpy), dtype)
+        integer = arith.index_cast(scalars.mlir_type("i64"), self.index_value(extent))
+        number = scalars.store(Scalar(integer, INT64), dtype)
+        return Tensor((), dtype, tensor.from_elements(self.tensor_type((), dtype), [number]))
+
+    def iota(self, shape: Shape, dtype: DType, number: Callable[[Sequence[Any]], Any]) -> Tensor:
+        """An integer tensor whose element is an `index` computed from its position."""
+
+        def body(*_: Any) -> list[Any]:
+            value = number([linalg.index(axis) for axis in range(len(shape))])
+            return [arith.index_cast(scalars.mlir_type(dtype.storage), value)]
+
+        outs, identity = [self.empty(shape, dtype)], ir.AffineMap.get_identity(len(shape))
+        return Tensor(shape, dtype, self.generic([], outs, [identity], "p" * len(shape), body)[0])
+
+    def band(self, source: Tensor, offset: Dim, *, keep_above: bool) -> Tensor:
+        """Elements of the last two axes on one side of a diagonal (inclusive); zeros elsewhere."""
+        shift = self.index_value(offset)
+        rank = source.rank
+
+        def body(element: Any, _: Any) -> list[Any]:
+            difference = arith.subi(linalg.index(rank - 1), linalg.index(rank - 2))
+            predicate = arith.CmpIPredicate.sge if keep_above else arith.CmpIPredicate.sle
+            zero = scalars.store(scalars.literal(0, source.dtype), source.dtype)
+            return [arith.select(arith.cmpi(predicate, difference, shift), element, zero)]
+
+        identity = ir.AffineMap.get_identity(rank)
+        outs = [self.empty(source.shape, source.dtype)]
+        result = self.generic([self.value(source)], outs, [identity, identity], "p" * rank, body)
+        return Tensor(source.shape, source.dtype, result[0])
 
     def slice(self, source: Tensor, starts: Sequence[Dim], sizes: Sequence[Dim], steps: Sequence[int]) -> Tensor:
         """Elements `start + i * step` of every axis, `step > 0`."""
