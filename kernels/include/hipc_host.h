@@ -290,13 +290,14 @@ template <int Count> struct Walk {
 // ---- parallel loops ---------------------------------------------------------------------------------------------
 // Calls body(begin, end) over chunks of [0, iterations) on the threads of the context and returns when all are done.
 // `cost` estimates the scalar operations of one iteration. Inside another loop it runs on the calling thread.
+// With several chunks per thread a body is called more than once on each: hoist no set-up into it.
 template <class Body> HIPC_INLINE void parallel_for(hipc_context *context, int64_t iterations, int64_t cost, Body &&body) {
   using Plain = __remove_reference_t(Body);
   hipc_parallel(
       context, [](void *self, int64_t begin, int64_t end, int32_t) { (*(Plain *)self)(begin, end); }, (void *)&body,
       iterations, cost);
 }
-// The same with body(begin, end, thread): index per-thread parts of a scratch block with `thread`.
+// The same with body(begin, end, thread): index per-thread parts of a scratch block with `thread`. Not inside another loop.
 template <class Body>
 HIPC_INLINE void parallel_for_threads(hipc_context *context, int64_t iterations, int64_t cost, Body &&body) {
   using Plain = __remove_reference_t(Body);
