@@ -84,9 +84,7 @@ class Dim:
 
     def __mul__(self, other: Dim | int) -> Dim:
         return _normal(
-            (tuple(sorted((*left, *right), key=str)), a * b)
-            for left, a in self.terms
-            for right, b in dim(other).terms
+            (tuple(sorted((*left, *right), key=str)), a * b) for left, a in self.terms for right, b in dim(other).terms
         )
 
     def __rmul__(self, other: int) -> Dim:
