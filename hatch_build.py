@@ -6,27 +6,34 @@ then adds to the build's requirements. `kernels/build.py` does the work; this fi
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import shutil
+import sys
 import sysconfig
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 NATIVE = ROOT / "hip_compiler" / "_native"
-ZIG = "ziglang==0.17.1"
+LINKER, ZIG = "llvmlite==0.50.*", "ziglang==0.17.1"
 
 
-def _kernels() -> ModuleType:
-    """`kernels/build.py`, by path: the build environment has no installed hip_compiler, and need not."""
-    spec = importlib.util.spec_from_file_location("hipc_kernels_build", ROOT / "kernels" / "build.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _kernels() -> Any:
+    # The build environment has no installed hip_compiler: take the modules from the source tree.
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    return importlib.import_module("kernels.build")
+
+
+def _has_compiler() -> bool:
+    kernels = _kernels()
+    try:
+        kernels.find_compiler()
+    except kernels.HipCompilerError:
+        return False
+    return True
 
 
 class KernelBuildHook(BuildHookInterface[Any]):
@@ -35,10 +42,10 @@ class KernelBuildHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        return [] if _kernels().find_clang() else [ZIG]
+        return [LINKER] if _has_compiler() else [LINKER, ZIG]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        _kernels().build(NATIVE)
+        _kernels().build_native(NATIVE)
         headers = NATIVE / "include"
         shutil.rmtree(headers, ignore_errors=True)
         shutil.copytree(ROOT / "kernels" / "include", headers)
