@@ -45,7 +45,8 @@ def _check_forms(op: OpDef, operation: Any) -> str | None:
     if not all(isinstance(type_, ir.RankedTensorType) for type_ in types):
         return f"operands are {', '.join(map(str, types))}; expected ranked tensors only, or memrefs only"
     if results != destinations:
-        return f"result types ({', '.join(map(str, results))}) differ from the destinations' ({', '.join(map(str, destinations))})"
+        given, expected = ", ".join(map(str, results)), ", ".join(map(str, destinations))
+        return f"result types ({given}) differ from the destinations' ({expected})"
     return None
 
 
