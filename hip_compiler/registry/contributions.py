@@ -158,11 +158,36 @@ class OpDef:
 
 
 @dataclass(frozen=True)
+class PlainOpDef:
+    """A memory or ABI operation: operands and results are of any type, and it has no destinations.
+
+    Passes make and lower such operations by themselves.
+
+    Attributes:
+        name: full name, for example ``hip.get_pool``.
+        operands: operands, in order.
+        results: results, in order.
+        pure: has no effect and cannot fail, so that unused or repeated ones may go.
+        verify: verifier beyond counts.
+        summary: one sentence.
+    """
+
+    name: str
+    summary: str
+    operands: tuple[OperandDef, ...] = ()
+    results: tuple[OperandDef, ...] = ()
+    pure: bool = False
+    verify: OpVerifier | None = None
+
+
+@dataclass(frozen=True)
 class DialectContribution:
-    """A dialect and its operations."""
+    """A dialect: its operations, and the names of its parameterless types (``context`` is ``!hip.context``)."""
 
     name: str
     ops: tuple[OpDef, ...]
+    plain_ops: tuple[PlainOpDef, ...] = ()
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,11 +240,14 @@ class OnnxOpClaim:
     """An ONNX operator that a plugin makes known before conversion.
 
     Attributes:
+        lowers_to: full name of the operation it becomes: inputs by position, attributes by name, results by the
+            operation's shape function.
         verify: importer-level check; returns the sentence that says what is wrong, or None.
     """
 
     domain: str
     op: str
+    lowers_to: str
     since: int = 1
     until: int | None = None
     verify: OpVerifier | None = None
