@@ -293,11 +293,14 @@ class OnnxOpClaim:
         domain: ONNX domain; ``ai.onnx`` is the default domain.
         since: first opset version it covers.
         until: last opset version it covers; None: every later one.
+        lowers_to: full name of the operation it becomes: inputs by position, attributes by name, results by the
+            operation's shape function.
         verify: importer-level check; returns the sentence that says what is wrong, or None.
     """
 
     domain: str
     op: str
+    lowers_to: str
     since: int = 1
     until: int | None = None
     verify: OpVerifier | None = None
