@@ -43,6 +43,7 @@ def __getattr__(name: str) -> object:
         return PassContext
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+
 __all__ = [
     "API_VERSION",
     "AttributeDef",
