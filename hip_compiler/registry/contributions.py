@@ -158,11 +158,36 @@ class OpDef:
 
 
 @dataclass(frozen=True)
+class PlainOpDef:
+    """A memory or ABI operation: operands and results are of any type, and it has no destinations.
+
+    Passes make and lower such operations by themselves.
+
+    Attributes:
+        name: full name, for example ``hip.get_pool``.
+        operands: operands, in order.
+        results: results, in order.
+        pure: has no effect and cannot fail, so that unused or repeated ones may go.
+        verify: verifier beyond counts.
+        summary: one sentence.
+    """
+
+    name: str
+    summary: str
+    operands: tuple[OperandDef, ...] = ()
+    results: tuple[OperandDef, ...] = ()
+    pure: bool = False
+    verify: OpVerifier | None = None
+
+
+@dataclass(frozen=True)
 class DialectContribution:
-    """A dialect and its operations."""
+    """A dialect: its operations, and the names of its parameterless types (``context`` is ``!hip.context``)."""
 
     name: str
     ops: tuple[OpDef, ...]
+    plain_ops: tuple[PlainOpDef, ...] = ()
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
