@@ -1,0 +1,147 @@
+"""Kernels at the runtime ABI: bare pointers inside, one `void (const void *, int64_t, int64_t)` entry outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hip_compiler.core.mlir import func, ir
+from hip_compiler.core.passes.extents import DYNAMIC, DYNAMIC_STRIDE
+from hip_compiler.core.passes.llvm_build import LLVMBuilder
+from hip_compiler.core.passes.llvm_operands import OperandLowering, dynamic_count
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """How a kernel is launched.
+
+    Attributes:
+        symbol: the entry function.
+        flat: number of leading memory arguments that cross as a pointer to their first element.
+    """
+
+    symbol: str
+    flat: int
+
+
+class KernelLowering:
+    """Gives kernels bare pointers and an entry function.
+
+    A launch stores its arguments in consecutive 8-byte slots: one per argument of the kernel (memrefs as the pointer
+    to their first element), then the dynamic sizes and strides of each memref behind the first `flat` ones.
+    """
+
+    def __init__(self, build: LLVMBuilder, module: Any) -> None:
+        self._build = build
+        self._end = ir.InsertionPoint(module.regions[0].blocks[0])
+        self._entries: dict[str, KernelEntry] = {}
+        self._index = ir.IndexType.get()
+        self.entry_type = ir.FunctionType.get([build.pointer, build.i64, build.i64], [])
+
+    def lower(self, function: Any) -> None:
+        """Change a kernel's signature and write its entry function."""
+        build = self._build
+        name = function.attributes["sym_name"].value
+        flat = function.attributes["hip.flat"].value
+        block = function.regions[0].blocks[0]
+        captured = [a for a in list(block.arguments)[flat:] if isinstance(a.type, ir.MemRefType)]
+        leading = list(block.arguments)[:-2]
+        for argument in captured:
+            self._unpack(block, argument, argument.type)
+        for argument in leading[:flat]:
+            self._unpack_flat(block, argument)
+        types = [argument.type for argument in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+        attributes = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+        attributes += [ir.DictAttr.get({})] * (len(types) - len(attributes))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+        # Inlined into its entry, the kernel would lose what `noalias` says about its arguments.
+        function.attributes["no_inline"] = ir.UnitAttr.get()
+        symbol = f"{name}_entry"
+        self._write_entry(symbol, name, types, len(leading))
+        self._entries[name] = KernelEntry(symbol, flat)
+
+    def launch(self, op: Any, operands: OperandLowering, slots: Any) -> tuple[Any, int]:
+        """Store the arguments of a `hip.launch`; the entry's address and the number of slots used."""
+        build = self._build
+        entry = self._entries[op.attributes["kernel"].value]
+        arguments = list(op.operands)[2:]
+        trailing: list[Any] = []
+        words: list[Any] = []
+        for number, argument in enumerate(arguments):
+            if isinstance(argument.type, ir.MemRefType):
+                words.append(operands.pointer(argument))
+                if number >= entry.flat:
+                    trailing += operands.dynamics(argument)
+            elif argument.type == self._index:
+                words.append(build.cast(argument, build.i64))
+            else:
+                words.append(argument)
+        for position, word in enumerate(words + trailing):
+            build.store(word, build.element(slots, position, build.i64))
+        constant = ir.Operation.create(
+            "func.constant",
+            results=[self.entry_type],
+            attributes={"value": ir.FlatSymbolRefAttr.get(entry.symbol)},
+        ).result
+        return build.cast(constant, build.pointer), len(words) + len(trailing)
+
+    def _unpack_flat(self, block: Any, argument: Any) -> None:
+        build = self._build
+        memref_type = argument.type
+        argument.set_type(build.pointer)
+        with ir.InsertionPoint.at_block_begin(block):
+            struct = build.poison(build.descriptor_type(1))
+            struct = build.insert(struct, argument, (0,))
+            uses_of_pointer = [struct.owner.operation]
+            struct = build.insert(struct, argument, (1,))
+            uses_of_pointer.append(struct.owner.operation)
+            struct = build.insert(struct, build.constant(0), (2,))
+            argument.replace_all_uses_except(build.cast(struct, memref_type), uses_of_pointer)
+
+    def _unpack(self, block: Any, argument: Any, memref_type: Any) -> None:
+        """Rebuild a captured memref from its pointer and new arguments for its dynamic sizes and strides."""
+        build = self._build
+        argument.set_type(build.pointer)
+        extra = [
+            block.add_argument(build.i64, argument.location) for _ in range(dynamic_count(memref_type))
+        ]
+        shape = list(memref_type.shape)
+        strides, _ = memref_type.get_strides_and_offset()
+        with ir.InsertionPoint.at_block_begin(block):
+            rank = len(shape)
+            struct = build.insert(build.poison(build.descriptor_type(rank)), argument, (0,))
+            uses_of_pointer = [struct.owner.operation]
+            struct = build.insert(struct, argument, (1,))
+            uses_of_pointer.append(struct.owner.operation)
+            struct = build.insert(struct, build.constant(0), (2,))
+            remaining = iter(extra)
+            for row, known, unknown in ((3, shape, DYNAMIC), (4, list(strides), DYNAMIC_STRIDE)):
+                for position, value in enumerate(known):
+                    part = next(remaining) if value == unknown else build.constant(value)
+                    struct = build.insert(struct, part, (row, position))
+            argument.replace_all_uses_except(build.cast(struct, memref_type), uses_of_pointer)
+
+    def _write_entry(self, symbol: str, name: str, types: list[Any], leading: int) -> None:
+        build = self._build
+        with self._end:
+            entry = func.FuncOp(symbol, self.entry_type, visibility="private")
+        block = entry.add_entry_block()
+        slots, begin, end = block.arguments
+        with ir.InsertionPoint(block):
+            values = []
+            # The arguments behind begin and end are the dynamic extents of captured memrefs.
+            for position, kind in enumerate(types[:leading] + types[leading + 2 :]):
+                loaded = build.load(
+                    build.element(slots, position, build.i64), build.i64 if kind == self._index else kind
+                )
+                values.append(build.cast(loaded, kind) if kind == self._index else loaded)
+            bounds = [build.cast(begin, self._index), build.cast(end, self._index)]
+            ir.Operation.create(
+                "func.call",
+                operands=[*values[:leading], *bounds, *values[leading:]],
+                attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
+            )
+            ir.Operation.create("func.return")
+
+
