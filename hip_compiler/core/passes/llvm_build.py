@@ -157,10 +157,9 @@ class LLVMBuilder:
     def string(self, text: str) -> Any:
         """Address of a zero-terminated UTF-8 string."""
         if text not in self._strings:
-            data = text.encode().replace(b"\0", b"?") + b"\0"
-            array = llvm.ArrayType.get(self.i8, len(data))
-            value = ir.DenseElementsAttr.get(np.frombuffer(data, np.uint8).view(np.int8), type=self.i8)
-            self._strings[text] = self._global("str", array, value)
+            ended = text.replace("\0", "?") + "\0"
+            array = llvm.ArrayType.get(self.i8, len(ended.encode()))
+            self._strings[text] = self._global("str", array, ir.StringAttr.get(ended))
         return self.address_of(self._strings[text])
 
     def table(self, values: Sequence[int] | Sequence[float], kind: type = int) -> Any:
@@ -196,6 +195,19 @@ class LLVMBuilder:
             number += 1
         self._symbols.add(f"{stem}_{number}")
         return f"{stem}_{number}"
+
+    def function(self, symbol: str, arguments: Sequence[Any], *, inline: bool = True) -> Any:
+        """An internal `llvm.func` without results and, as yet, without blocks, at the current insertion point."""
+        self._symbols.add(symbol)
+        signature = llvm.FunctionType.get(self.void, list(arguments))
+        attributes = {
+            "sym_name": ir.StringAttr.get(symbol),
+            "function_type": ir.TypeAttr.get(signature),
+            "linkage": self._internal,
+        }
+        if not inline:
+            attributes["no_inline"] = ir.UnitAttr.get()
+        return ir.Operation.create("llvm.func", regions=1, attributes=attributes)
 
     def _declare(self, symbol: str, arguments: Sequence[Any], result: Any) -> None:
         self._symbols.add(symbol)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hip_compiler.core.mlir import func, ir
+from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.extents import DYNAMIC, DYNAMIC_STRIDE
 from hip_compiler.core.passes.llvm_build import LLVMBuilder
 from hip_compiler.core.passes.llvm_operands import OperandLowering, dynamic_count
@@ -36,33 +36,39 @@ class KernelLowering:
         self._end = ir.InsertionPoint(module.regions[0].blocks[0])
         self._entries: dict[str, KernelEntry] = {}
         self._index = ir.IndexType.get()
-        self.entry_type = ir.FunctionType.get([build.pointer, build.i64, build.i64], [])
 
     def lower(self, function: Any) -> None:
-        """Change a kernel's signature and write its entry function."""
+        """Replace a kernel by an `llvm.func` over bare pointers, and write its entry function."""
         build = self._build
         name = function.attributes["sym_name"].value
         flat = function.attributes["hip.flat"].value
         block = function.regions[0].blocks[0]
-        captured = [a for a in list(block.arguments)[flat:] if isinstance(a.type, ir.MemRefType)]
         leading = list(block.arguments)[:-2]
-        for argument in captured:
-            self._unpack(block, argument, argument.type)
+        for argument in list(block.arguments):
+            if argument.type == self._index:
+                self._unpack_index(block, argument)
         for argument in leading[:flat]:
             self._unpack_flat(block, argument)
+        for argument in leading[flat:]:
+            if isinstance(argument.type, ir.MemRefType):
+                self._unpack(block, argument, argument.type)
+        self._end_with_llvm_return(function)
         types = [argument.type for argument in block.arguments]
-        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
         attributes = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
         attributes += [ir.DictAttr.get({})] * (len(types) - len(attributes))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
-        # Inlined into its entry, the kernel would lose what `noalias` says about its arguments.
-        function.attributes["no_inline"] = ir.UnitAttr.get()
         symbol = f"{name}_entry"
-        self._write_entry(symbol, name, types, len(leading))
+        with self._end, function.location:
+            # Inlined into its entry, the kernel would lose what `noalias` says about its arguments.
+            kernel = build.function(name, types, inline=False)
+            kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+            for part in list(function.regions[0].blocks):
+                part.append_to(kernel.regions[0])
+            function.operation.erase()
+            self._write_entry(symbol, name, types, len(leading))
         self._entries[name] = KernelEntry(symbol, flat)
 
-    def launch(self, op: Any, operands: OperandLowering, slots: Any) -> tuple[Any, int]:
-        """Store the arguments of a `hip.launch`; the entry's address and the number of slots used."""
+    def launch(self, op: Any, operands: OperandLowering, slots: Any) -> Any:
+        """Store the arguments of a `hip.launch` in its slots; the address of the entry function."""
         build = self._build
         entry = self._entries[op.attributes["kernel"].value]
         arguments = list(op.operands)[2:]
@@ -79,12 +85,22 @@ class KernelLowering:
                 words.append(argument)
         for position, word in enumerate(words + trailing):
             build.store(word, build.element(slots, position, build.i64))
-        constant = ir.Operation.create(
-            "func.constant",
-            results=[self.entry_type],
-            attributes={"value": ir.FlatSymbolRefAttr.get(entry.symbol)},
-        ).result
-        return build.cast(constant, build.pointer), len(words) + len(trailing)
+        return build.address_of(entry.symbol)
+
+    def _end_with_llvm_return(self, function: Any) -> None:
+        for block in function.regions[0].blocks:
+            last = block.operations[len(block.operations) - 1]
+            if last.operation.name == "func.return":
+                with ir.InsertionPoint(last), last.location:
+                    ir.Operation.create("llvm.return")
+                last.operation.erase()
+
+    def _unpack_index(self, block: Any, argument: Any) -> None:
+        build = self._build
+        argument.set_type(build.i64)
+        with ir.InsertionPoint.at_block_begin(block):
+            cast = build.cast(argument, self._index)
+        argument.replace_all_uses_except(cast, cast.owner.operation)
 
     def _unpack_flat(self, block: Any, argument: Any) -> None:
         build = self._build
@@ -124,24 +140,14 @@ class KernelLowering:
 
     def _write_entry(self, symbol: str, name: str, types: list[Any], leading: int) -> None:
         build = self._build
-        with self._end:
-            entry = func.FuncOp(symbol, self.entry_type, visibility="private")
-        block = entry.add_entry_block()
+        entry = build.function(symbol, [build.pointer, build.i64, build.i64])
+        block = entry.regions[0].blocks.append(build.pointer, build.i64, build.i64)
         slots, begin, end = block.arguments
         with ir.InsertionPoint(block):
-            values = []
             # The arguments behind begin and end are the dynamic extents of captured memrefs.
-            for position, kind in enumerate(types[:leading] + types[leading + 2 :]):
-                loaded = build.load(
-                    build.element(slots, position, build.i64), build.i64 if kind == self._index else kind
-                )
-                values.append(build.cast(loaded, kind) if kind == self._index else loaded)
-            bounds = [build.cast(begin, self._index), build.cast(end, self._index)]
-            ir.Operation.create(
-                "func.call",
-                operands=[*values[:leading], *bounds, *values[leading:]],
-                attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
-            )
-            ir.Operation.create("func.return")
-
-
+            loaded = [
+                build.load(build.element(slots, position, build.i64), kind)
+                for position, kind in enumerate(types[:leading] + types[leading + 2 :])
+            ]
+            build.call(name, [*loaded[:leading], begin, end, *loaded[leading:]])
+            ir.Operation.create("llvm.return")
