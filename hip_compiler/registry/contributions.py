@@ -240,11 +240,14 @@ class OnnxOpClaim:
     """An ONNX operator that a plugin makes known before conversion.
 
     Attributes:
+        lowers_to: full name of the operation it becomes: inputs by position, attributes by name, results by the
+            operation's shape function.
         verify: importer-level check; returns the sentence that says what is wrong, or None.
     """
 
     domain: str
     op: str
+    lowers_to: str
     since: int = 1
     until: int | None = None
     verify: OpVerifier | None = None
