@@ -181,7 +181,7 @@ class TestConflicts:
             return Distribution(
                 id_,
                 "@hookimpl\ndef hip_compiler_onnx_ops():\n"
-                f"    return [OnnxOpClaim('vendor', 'Swirl', {since}, {until})]",
+                f"    return [OnnxOpClaim('vendor', 'Swirl', since={since}, until={until})]",
             )
 
         site = install(claim("old", 1, 4), claim("new", 5, None), claim("wide", 3, 7))
