@@ -53,11 +53,21 @@ class Knob(Generic[T]):
         raise HipCompilerError(ErrorCode.ENVIRONMENT, f"{self.name}={text!r} is not of type {kind}", why=self.meaning)
 
 
-PLUGINS = Knob("HIPDNN_EP_COMPILER_PLUGINS", "", "Plugin ids to use, in order, separated by ';' or ','; unset: every installed plugin; empty: none.")
-PIPELINE = Knob("HIPDNN_EP_PIPELINE", "", "A pass pipeline that replaces the built-in one; `slot:NAME` elements place slots.")
-MLIR_BINDINGS = Knob("HIPC_MLIR_BINDINGS", "torch_mlir", "Import name of the MLIR Python bindings: `torch_mlir` or `mlir`.")
+PLUGINS = Knob(
+    "HIPDNN_EP_COMPILER_PLUGINS",
+    "",
+    "Plugin ids to use, in order, separated by ';' or ','; unset: every installed plugin; empty: none.",
+)
+PIPELINE = Knob(
+    "HIPDNN_EP_PIPELINE", "", "A pass pipeline that replaces the built-in one; `slot:NAME` elements place slots."
+)
+MLIR_BINDINGS = Knob(
+    "HIPC_MLIR_BINDINGS", "torch_mlir", "Import name of the MLIR Python bindings: `torch_mlir` or `mlir`."
+)
 NUM_THREADS = Knob("HIPC_NUM_THREADS", 0, "Threads of a session on the host target; 0: one per available core.")
 CACHE_DIR = Knob("HIPC_CACHE_DIR", "", "Folder of the compile cache; empty: the user's cache folder.")
-CLANG = Knob("HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package.")
+CLANG = Knob(
+    "HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package."
+)
 
 KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG)

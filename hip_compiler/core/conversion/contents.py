@@ -52,6 +52,8 @@ def evaluate(op: OnnxOp) -> Tensor | None:
     except (IndexError, ValueError):
         # Contents that contradict the operator: its converter says so.
         return None
+    if isinstance(result, Dim):
+        result = _objects(result).reshape(())  # what NumPy makes of one element of an object array
     if result is None or result.size > MAX_ELEMENTS:
         return None
     return _tensor(result, _result_dtype(op, sources[0].dtype))
