@@ -1,8 +1,9 @@
 """Builds the host runtime: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level.
 
 `python kernels/build.py --out DIR` writes `host-LEVEL.bc`, its machine code `host-LEVEL.o`, and the manifest
-`native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked with llvmlite, so any clang will do: the one of the
-knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package. Plugins build their own bitcode with `build_bitcode`.
+`native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked with
+llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package. Plugins
+build their own bitcode with `build_bitcode`.
 """
 
 from __future__ import annotations

@@ -32,6 +32,13 @@ class Program:
         for library in libraries:
             _load_library(library)
         found = objectfile.symbols(image)
+        if found.thread_local:
+            raise HipCompilerError(
+                ErrorCode.LINK,
+                "the program has thread-local variables, which cannot be loaded",
+                details=sorted(found.thread_local),
+                hint="keep the state in the context instead",
+            )
         self.symbols = found.defined
         self._runtime = runtime
         imported = found.undefined & runtime.symbols if runtime else frozenset()
