@@ -20,18 +20,23 @@ PRETRAINED = ("minilm_l3", "magika", "nsfw_cnn", "mtcnn_pnet", "mtcnn_rnet", "mt
 GRAPHS = ("light_squeezenet", "light_shufflenet", "light_resnet50")
 
 
-def reference(model: Path | bytes, feeds: Feeds) -> Feeds:
-    """ONNX Runtime's outputs by name; fails when they are of no use as an oracle."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    source = model if isinstance(model, bytes) else str(model)
-    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    outputs = dict(zip(names, session.run(names, feeds), strict=True))
-    for name, value in outputs.items():
-        assert np.all(np.isfinite(value)), f"the oracle's {name} is not finite"
-        assert np.any(value), f"the oracle's {name} is all zeros"
-    return outputs
+class Reference:
+    """ONNX Runtime, as the oracle."""
+
+    def __init__(self, model: Path | bytes) -> None:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        source = model if isinstance(model, bytes) else str(model)
+        self.session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+    def run(self, feeds: Feeds) -> Feeds:
+        """Outputs by name; fails when they are of no use as an oracle."""
+        names = [output.name for output in self.session.get_outputs()]
+        outputs = dict(zip(names, self.session.run(names, feeds), strict=True))
+        for name, value in outputs.items():
+            assert np.all(np.isfinite(value)), f"the oracle's {name} is not finite"
+            assert np.any(value), f"the oracle's {name} is all zeros"
+        return outputs
 
 
 def compare(outputs: Feeds, expected: Feeds) -> None:
@@ -48,11 +53,12 @@ def compare(outputs: Feeds, expected: Feeds) -> None:
 @pytest.mark.parametrize("key", PRETRAINED)
 def test_pretrained_network_at_every_extent(key: str) -> None:
     model: Model = find(key)
+    oracle = Reference(model.path())
     session = hip_compiler.compile(model.path())
     for index in range(len(model.extents)):
         for seed in (0, 1):
             feeds = model.feeds(index, seed)
-            compare(session.run(feeds), reference(model.path(), feeds))
+            compare(session.run(feeds), oracle.run(feeds))
 
 
 @pytest.mark.parametrize("key", GRAPHS)
@@ -60,4 +66,4 @@ def test_classifier_graph_with_random_weights(key: str) -> None:
     model = find(key)
     proto: onnx.ModelProto = with_random_weights(model.path())
     feeds = model.feeds()
-    compare(hip_compiler.compile(proto).run(feeds), reference(proto.SerializeToString(), feeds))
+    compare(hip_compiler.compile(proto).run(feeds), Reference(proto.SerializeToString()).run(feeds))
