@@ -201,17 +201,24 @@ def levels_of(arch: str) -> tuple[Level, ...]:
     return LEVELS[arch]
 
 
-def native_level(arch: str | None = None) -> Level:
-    """The strongest level that this machine can run."""
+def runnable_levels() -> tuple[Level, ...]:
+    """The levels that this machine can run, weakest first."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
-    fitting = [
-        level for level in levels_of(arch or host_architecture()) if all(features.get(f) for f in level.requires)
-    ]
-    if not fitting:
+    return tuple(level for level in levels_of(host_architecture()) if all(features.get(f) for f in level.requires))
+
+
+def native_level() -> Level:
+    """The strongest level that this machine can run.
+
+    Raises:
+        HipCompilerError: `HIPC0502`, on a CPU that can run none.
+    """
+    runnable = runnable_levels()
+    if not runnable:
         raise HipCompilerError(ErrorCode.TARGET_UNKNOWN, "this CPU is older than the weakest level of the host runtime")
-    return fitting[-1]
+    return runnable[-1]
 
 
 def runtime_sources() -> tuple[Path, ...]:

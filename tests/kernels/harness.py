@@ -193,7 +193,7 @@ def call(
     Raises:
         KernelError: the function returned a status other than 0.
     """
-    arrays = [None if value is None else guarded(np.ascontiguousarray(value)) for value in inputs]
+    arrays = [None if value is None else guarded(np.ascontiguousarray(value).reshape(value.shape)) for value in inputs]
     blocks: list[np.ndarray] = []
     results: list[np.ndarray] = []
     for shape, dtype in outputs:
