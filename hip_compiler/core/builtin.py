@@ -32,6 +32,9 @@ PASSES: tuple[PassContribution, ...] = (
     _pass("hip-externalize-constants", "externalize_constants:ExternalizeConstants", "Give constants a place in constants.bin."),
     _pass("verify-no-constant-carriers", "externalize_constants:VerifyNoConstantCarriers", "Refuse hip.constant made too late."),
     _pass("hip-bufferize", "bufferize:Bufferize", "Registered operations from tensors to memrefs."),
+    _pass("hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."),
+    _pass("convert-hip-to-llvm", "convert_hip_to_llvm:ConvertHipToLLVM", "Hip operations become calls of the runtime."),
+    _pass("generate-interface", "generate_interface:GenerateInterface", "Write the entry points of the runtime ABI."),
 )
 
 HOST = TargetContribution(
