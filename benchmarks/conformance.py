@@ -152,7 +152,7 @@ def main() -> int:
         content = {"engine": arguments.engine, "totals": totals, "cases": results}
         arguments.json.write_text(json.dumps(content, indent=1) + "\n")
     if arguments.update_baseline:
-        _record(arguments.baseline, results)
+        record(arguments.baseline, results)
     baseline = json.loads(arguments.baseline.read_text()) if arguments.baseline.is_file() else {}
     defects = regressions(results, baseline)
     for line in defects:
@@ -164,7 +164,7 @@ def main() -> int:
     return 1 if defects else 0
 
 
-def _record(path: Path, results: Results) -> None:
+def record(path: Path, results: Results) -> None:
     """Adds and removes only cases that were run."""
     before = set(json.loads(path.read_text())["passed"]) if path.is_file() else set()
     passed = {name for name, result in results.items() if result["status"] == "passed"}

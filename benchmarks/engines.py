@@ -126,7 +126,7 @@ def main() -> None:
                     return engine.times(question["count"])
                 case "outputs":
                     return engine.save_outputs(Path(question["path"]))
-        except Exception as error:  # the asker reports it beside the network's name
+        except Exception as error:  # noqa: BLE001  the asker reports it beside the network's name
             return {"error": str(error) or type(error).__name__}
         return {"error": f"no such question: {question}"}
 

@@ -105,7 +105,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
 def difference(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> float:
     """Largest difference over the scale of its output: max |ours - theirs| / max |theirs|, over all outputs.
 
-    Infinity when names, shapes or element types differ, or a value of ours is not finite where theirs is.
+    Infinity when names, shapes or element types differ, or one has a NaN or an infinity where the other has not.
     """
     if ours.keys() != theirs.keys():
         return float("inf")
@@ -116,10 +116,10 @@ def difference(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[An
             return float("inf")
         a, b = value.astype(np.float64), expected.astype(np.float64)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
-        if not np.all(np.isfinite(a[~same])):
+        if not np.all(np.isfinite(a[~same]) & np.isfinite(b[~same])):
             return float("inf")
         scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0)) or 1.0
-        worst = max(worst, float(np.max(np.abs(a - b)[~same], initial=0.0)) / scale)
+        worst = max(worst, float(np.max(np.abs(a[~same] - b[~same]), initial=0.0)) / scale)
     return worst
 
 
