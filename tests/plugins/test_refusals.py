@@ -22,7 +22,7 @@ BROKEN = {
         ["defines hip_compiler_passes without @hookimpl", "from hip_compiler.plugin import hookimpl"],
     ),
     "raises": (
-        MARK_AND_RAISE := """
+        """
 @hookimpl
 def hip_compiler_passes():
     return [PassContribution("raises-mark", Nothing, "")]
@@ -56,6 +56,10 @@ def hip_compiler_dialects():
     return [DialectContribution("mine", (), (PlainOpDef("other.op", ""),))]
 """,
         ["HIPC0404", "operation 'other.op' of dialect 'mine' does not start with 'mine.'"],
+    ),
+    "badclaim": (
+        "@hookimpl\ndef hip_compiler_onnx_ops():\n    return [OnnxOpClaim('vendor', 'Swirl', 'hip.softmaxx')]",
+        ["HIPC0404", "vendor::Swirl: operation 'hip.softmaxx' is not registered; did you mean 'hip.softmax'?"],
     ),
     "nolibrary": (
         """
@@ -181,7 +185,7 @@ class TestConflicts:
             return Distribution(
                 id_,
                 "@hookimpl\ndef hip_compiler_onnx_ops():\n"
-                f"    return [OnnxOpClaim('vendor', 'Swirl', since={since}, until={until})]",
+                f"    return [OnnxOpClaim('vendor', 'Swirl', 'hip.softmax', since={since}, until={until})]",
             )
 
         site = install(claim("old", 1, 4), claim("new", 5, None), claim("wide", 3, 7))
