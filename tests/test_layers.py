@@ -15,7 +15,7 @@ PACKAGE = "hip_compiler"
 
 # A module may import those of its own layer and of the layers after it.
 LAYERS = (
-    ("__init__", "__main__"),
+    ("__init__", "__main__", "plugin"),
     ("cli",),
     ("ort", "backend"),
     ("core",),
