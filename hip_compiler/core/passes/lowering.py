@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hip_compiler.core.passes.convert_hip_to_llvm import ConvertHipToLLVM
+from hip_compiler.core.passes.expand_math import ExpandMath
 from hip_compiler.core.passes.generate_interface import GenerateInterface
 from hip_compiler.core.passes.lower_allocs import LowerAllocs
 from hip_compiler.core.passes.outline_kernels import OutlineKernels
@@ -26,6 +27,7 @@ LOWERING_PASSES: tuple[PassContribution, ...] = (
     PassContribution(
         "hip-outline-kernels", OutlineKernels, "Linalg operations become kernels launched over the thread pool."
     ),
+    PassContribution("hip-expand-math", ExpandMath, "Elementary functions become arithmetic that vectorises."),
     PassContribution("convert-hip-to-llvm", ConvertHipToLLVM, "Hip operations become calls of the runtime."),
     PassContribution("generate-interface", GenerateInterface, "Write the entry points of the runtime ABI."),
 )
