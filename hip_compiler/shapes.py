@@ -16,7 +16,7 @@ OpaqueKind = Literal["floordiv", "mod", "max", "min", "broadcast"]
 
 @dataclass(frozen=True, order=True)
 class Symbol:
-    """A non-negative extent whose value is known at run time only: a `dim_param`, or one made for an unnamed dimension."""
+    """A non-negative extent known at run time only: a `dim_param`, or one made for an unnamed dimension."""
 
     name: str
 
@@ -26,7 +26,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A function of two extents with no polynomial form. `broadcast` is ONNX broadcasting: `b` where `a` is 1, else `a`."""
+    """A function of two extents with no polynomial form. `broadcast` is ONNX's: `b` where `a` is 1, else `a`."""
 
     kind: OpaqueKind
     a: Dim
@@ -84,9 +84,7 @@ class Dim:
 
     def __mul__(self, other: Dim | int) -> Dim:
         return _normal(
-            (tuple(sorted((*left, *right), key=str)), a * b)
-            for left, a in self.terms
-            for right, b in dim(other).terms
+            (tuple(sorted((*left, *right), key=str)), a * b) for left, a in self.terms for right, b in dim(other).terms
         )
 
     def __rmul__(self, other: int) -> Dim:

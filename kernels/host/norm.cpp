@@ -13,27 +13,38 @@ template <class T> HIPC_INLINE Compute<T> sum_of(const T *x, int64_t count) {
   return sum;
 }
 
-// Sum of squared distances from `center`.
-template <class T> HIPC_INLINE Compute<T> spread_of(const T *x, int64_t count, Compute<T> center) {
+template <class T> HIPC_INLINE Compute<T> sum_of_squares(const T *x, int64_t count) {
 #pragma clang fp reassociate(on)
   Compute<T> sum = 0;
-  for (int64_t i = 0; i < count; i++) {
-    Compute<T> distance = load(x[i]) - center;
-    sum += distance * distance;
-  }
+  for (int64_t i = 0; i < count; i++) sum += load(x[i]) * load(x[i]);
   return sum;
 }
 
+// (x - mean) * inverse + offset has mean 0 and variance 1; `offset` holds what rounding took from the mean.
 template <class C> struct Moments {
-  C mean, inverse;
+  C mean, inverse, offset;
 };
 
-// Two passes: the variance of numbers far from zero keeps its digits.
+// Two passes: the variance of numbers far from zero keeps its digits. The second pass also finds how far the rounded
+// mean is off.
 template <class T> HIPC_INLINE Moments<Compute<T>> moments_of(const T *x, int64_t count, double epsilon) {
   using C = Compute<T>;
-  C mean = sum_of(x, count) / (C)count;
-  C variance = spread_of(x, count, mean) / (C)count;
-  return {mean, (C)1 / sqrt_of(variance + (C)epsilon)};
+  C size = (C)count, mean = sum_of(x, count) / size, squares = 0, distances = 0;
+  {
+#pragma clang fp reassociate(on)
+    for (int64_t i = 0; i < count; i++) {
+      C distance = load(x[i]) - mean;
+      distances += distance;
+      squares += distance * distance;
+    }
+  }
+  C error = distances / size, inverse = (C)1 / sqrt_of(squares / size - error * error + (C)epsilon);
+  return {mean, inverse, -error * inverse};
+}
+
+template <class T> HIPC_INLINE Moments<Compute<T>> root_mean_square_of(const T *x, int64_t count, double epsilon) {
+  using C = Compute<T>;
+  return {0, (C)1 / sqrt_of(sum_of_squares(x, count) / (C)count + (C)epsilon), 0};
 }
 
 // Writes a parameter, broadcast to the last `rank` extents, as arithmetic numbers; `fill` where it is absent.
@@ -79,15 +90,15 @@ void store_float(const hipc_tensor *tensor, int64_t position, double value) {
   }
 }
 
-// y = (x - mean) * inverse * scale + bias per row; a NULL bias adds nothing.
+// One row, standardised, times scale, plus bias; a NULL bias adds nothing.
 template <class T>
 HIPC_INLINE void write_row(const T *x, T *y, int64_t count, Moments<Compute<T>> moments, const Compute<T> *scale,
                            const Compute<T> *bias) {
   if (bias)
     for (int64_t i = 0; i < count; i++)
-      y[i] = (T)((load(x[i]) - moments.mean) * moments.inverse * scale[i] + bias[i]);
+      y[i] = (T)(((load(x[i]) - moments.mean) * moments.inverse + moments.offset) * scale[i] + bias[i]);
   else
-    for (int64_t i = 0; i < count; i++) y[i] = (T)((load(x[i]) - moments.mean) * moments.inverse * scale[i]);
+    for (int64_t i = 0; i < count; i++) y[i] = (T)(((load(x[i]) - moments.mean) * moments.inverse + moments.offset) * scale[i]);
 }
 
 enum class Center { mean, zero };
@@ -117,11 +128,8 @@ int32_t normalise_rows(hipc_context *context, const char *op, Center center, con
     parallel_for(context, rows, length * 4, [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; row++) {
         const T *line = in + row * length;
-        Moments<C> moments;
-        if (center == Center::mean)
-          moments = moments_of(line, length, epsilon);
-        else
-          moments = {0, (C)1 / sqrt_of(spread_of(line, length, (C)0) / (C)length + (C)epsilon)};
+        Moments<C> moments = center == Center::mean ? moments_of(line, length, epsilon)
+                                                    : root_mean_square_of(line, length, epsilon);
         write_row(line, out + row * length, length, moments, wide_scale, wide_bias);
         if (mean) {
           store_float(mean, row, (double)moments.mean);
@@ -165,7 +173,8 @@ int32_t normalise_groups(hipc_context *context, const char *op, const hipc_tenso
         Moments<C> moments = moments_of(in + row * length, length, epsilon);
         for (int64_t c = 0; c < width; c++) {
           int64_t group = row % groups, parameter = per_channel ? group * width + c : group;
-          C factor = moments.inverse * wide_scale[parameter], shift = wide_bias[parameter];
+          C factor = moments.inverse * wide_scale[parameter];
+          C shift = moments.offset * wide_scale[parameter] + wide_bias[parameter];
           const T *from = in + row * length + c * spatial;
           T *to = out + row * length + c * spatial;
           for (int64_t i = 0; i < spatial; i++) to[i] = (T)((load(from[i]) - moments.mean) * factor + shift);

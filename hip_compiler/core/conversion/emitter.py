@@ -14,19 +14,18 @@ from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor, constant
-from hip_compiler.core.dialects.access import DTYPES, create_op
+from hip_compiler.core.dialects.access import create_op
 from hip_compiler.core.dialects.check import check_op
 from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, linalg, tensor
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.dtypes import BY_NAME, DTYPES, DType
+from hip_compiler.dtypes import BY_NAME, DType
 from hip_compiler.registry.contributions import OpShapes
 from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
 
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
 INT64 = BY_NAME["int64"]
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-_BY_STORAGE = {dtype.storage: dtype for dtype in DTYPES if dtype.kind in ("float", "int", "complex")}
 
 
 class Emitter:
@@ -154,11 +153,11 @@ class Emitter:
             except ValueError as error:
                 raise NotSupportedError(str(error)) from None
         outs = [self.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        if any(attribute.name == "unsigned" for attribute in definition.attributes):
+            # Storage types are signless, so the operation is told.
+            first = inputs[definition.inputs[0].name]
+            attributes.setdefault("unsigned", first is not None and first.dtype.kind in ("uint", "bool"))
         op = create_op(definition, values, outs, attributes)
-        operands = [inputs[o.name] for o in definition.inputs if inputs.get(o.name) is not None]
-        numbers = [*(source.dtype.onnx for source in operands if source), *(dtype.onnx for dtype in dtypes)]
-        if any(BY_ONNX_AMBIGUOUS[number] for number in numbers):
-            op.attributes[DTYPES] = ir.DenseI64ArrayAttr.get(numbers)
         problem = check_op(definition, op)
         if problem:
             raise NotSupportedError(problem)
@@ -235,7 +234,7 @@ class Emitter:
             if extent.value == 1:
                 position.append(index(0))
                 continue
-            loop = linalg.index(offset + axis)
+            loop = loop_index(offset + axis)
             if extent != out[offset + axis]:
                 single = arith.cmpi(arith.CmpIPredicate.eq, self.index_value(extent), index(1))
                 loop = arith.select(single, index(0), loop)
@@ -350,7 +349,7 @@ class Emitter:
         """A tensor whose element at a position is the source's element at another, as a function of it."""
 
         def body(*_: Any) -> list[Any]:
-            loops = [linalg.index(axis) for axis in range(len(shape))]
+            loops = [loop_index(axis) for axis in range(len(shape))]
             return [tensor.extract(value, list(position(loops)))]
 
         value, identity = self.value(source), ir.AffineMap.get_identity(len(shape))
@@ -369,7 +368,7 @@ class Emitter:
         """An integer tensor whose element is an `index` computed from its position."""
 
         def body(*_: Any) -> list[Any]:
-            value = number([linalg.index(axis) for axis in range(len(shape))])
+            value = number([loop_index(axis) for axis in range(len(shape))])
             return [arith.index_cast(scalars.mlir_type(dtype.storage), value)]
 
         outs, identity = [self.empty(shape, dtype)], ir.AffineMap.get_identity(len(shape))
@@ -381,7 +380,7 @@ class Emitter:
         rank = source.rank
 
         def body(element: Any, _: Any) -> list[Any]:
-            difference = arith.subi(linalg.index(rank - 1), linalg.index(rank - 2))
+            difference = arith.subi(loop_index(rank - 1), loop_index(rank - 2))
             predicate = arith.CmpIPredicate.sge if keep_above else arith.CmpIPredicate.sle
             zero = scalars.store(scalars.literal(0, source.dtype), source.dtype)
             return [arith.select(arith.cmpi(predicate, difference, shift), element, zero)]
@@ -413,8 +412,10 @@ class Emitter:
         return Tensor(shape, parts[0].dtype, value)
 
 
-BY_ONNX_AMBIGUOUS = {dtype.onnx: _BY_STORAGE.get(dtype.storage) is not dtype for dtype in DTYPES}
-"""Element types that their storage type alone does not tell: unsigned integers, bool, 4-bit integers."""
+def loop_index(axis: int) -> Any:
+    """Position of the enclosing `linalg.generic` along a loop."""
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+    return ir.Operation.create("linalg.index", results=[ir.IndexType.get()], attributes={"dim": number}).result
 
 
 def _is_literal(source: Tensor, rank: int) -> bool:

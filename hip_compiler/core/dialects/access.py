@@ -10,8 +10,6 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import AttributeDef, OpDef, OperandDef
 
 SEGMENTS = "operandSegmentSizes"
-DTYPES = "dtypes"
-"""ONNX element type per operand, where the storage type does not tell (unsigned integers, bool)."""
 Operands = Sequence[Any]
 """One entry per operand of the definition: a value, None where it is absent, a sequence where it is variadic."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional, Protocol
+from typing import Any, Protocol
 
 from hip_compiler.core.dialects.access import segment_sizes
 from hip_compiler.core.dialects.check import check_op
@@ -86,11 +86,11 @@ def _fields(prefix: str, operands: Iterable[OperandDef], kind: Any) -> dict[str,
 def _hint(operand: OperandDef, kind: Any) -> Any:
     if operand.variadic:
         return Sequence[kind]
-    return Optional[kind] if operand.optional else kind
+    return kind | None if operand.optional else kind
 
 
 def _destination_effects(op: OpDef) -> Any:
-    """Effects of a destination-passing operation: on memrefs it reads inputs and writes destinations, on tensors nothing."""
+    """Effects of an operation: on memrefs it reads its inputs and writes its destinations; on tensors it has none."""
 
     class Effects(ir.MemoryEffectsOpInterface):  # type: ignore[misc]
         @staticmethod

@@ -171,9 +171,9 @@ class _FunctionConversion:
         attributes = operation.attributes
         domain = attributes["domain"].value if "domain" in attributes else ""
         values = {
-            entry.name: _python_value(entry.attr)
-            for entry in attributes
-            if entry.name not in ("domain", "region_names") and not entry.name.startswith("hip.")
+            name: _python_value(attributes[name])
+            for name in attributes
+            if name not in ("domain", "region_names") and not name.startswith("hip.")
         }
         for number, name in enumerate(attributes["region_names"] if "region_names" in attributes else ()):
             values[name.value] = operation.regions[number]
