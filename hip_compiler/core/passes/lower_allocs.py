@@ -7,7 +7,7 @@ from typing import Any
 
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.core.passes.build import Builder, all_operations
+from hip_compiler.core.passes.build import Builder, all_operations, functions_in
 from hip_compiler.core.passes.extents import Extents
 
 
@@ -23,17 +23,19 @@ class LowerAllocs:
     name = "hip-lower-allocs"
 
     def apply(self, op: Any, context: PassContext) -> None:
-        if "hip.kernel" in op.attributes or not len(op.regions[0].blocks):
-            return
-        found = [inner for inner in all_operations(op) if inner.operation.name in _LOWERINGS]
-        if not found:
-            return
-        with op.location:
-            state = _State(Builder(), Extents(op))
-            for inner in found:
-                with inner.location, ir.InsertionPoint(inner):
-                    _LOWERINGS[inner.operation.name](state, inner)
-                inner.operation.erase()
+        for function in functions_in(op):
+            found = [inner for inner in all_operations(function) if inner.operation.name in _LOWERINGS]
+            if found:
+                with function.location:
+                    _lower(function, found)
+
+
+def _lower(function: Any, found: list[Any]) -> None:
+    state = _State(Builder(), Extents(function))
+    for op in found:
+        with op.location, ir.InsertionPoint(op):
+            _LOWERINGS[op.operation.name](state, op)
+        op.operation.erase()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.arena import Lifetime, Plan, plan_offsets
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.core.passes.build import Builder
+from hip_compiler.core.passes.build import Builder, functions_in
 from hip_compiler.core.passes.extents import Extent, Extents
 from hip_compiler.core.passes.hoist_extents import hoist_extents, resolve_dims
 from hip_compiler.core.passes.lifetimes import Buffer, Lifetimes
@@ -40,11 +40,10 @@ class PoolAllocs:
     name = "hip-pool-allocs"
 
     def apply(self, op: Any, context: PassContext) -> None:
-        if "hip.kernel" in op.attributes or not len(op.regions[0].blocks):
-            return
         report = context.reports.setdefault("arena", {"domains": 0, "functions": {}})
-        with op.location:
-            PoolPlanner(op, self.alignment, report).run()
+        for function in functions_in(op):
+            with function.location:
+                PoolPlanner(function, self.alignment, report).run()
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.core.passes.build import Builder, internal_error
+from hip_compiler.core.passes.build import Builder, functions_in, internal_error
 from hip_compiler.core.passes.extents import VIEW_OPS, Extents, contiguous_strides, is_identity, product
 from hip_compiler.core.passes.hoist_extents import hoist_extents, resolve_dims
 from hip_compiler.core.passes.interface import ENTRY, Interface, read_interface
@@ -26,10 +26,13 @@ class UseOutputAllocator:
     name = "hip-use-output-allocator"
 
     def apply(self, op: Any, context: PassContext) -> None:
-        if op.attributes["sym_name"].value != ENTRY or not len(op.regions[0].blocks):
-            return
-        interface = read_interface(op.operation.parent)
-        terminator = _terminator(op)
+        for function in functions_in(op):
+            if function.attributes["sym_name"].value == ENTRY:
+                self._graph(function)
+
+    def _graph(self, function: Any) -> None:
+        interface = read_interface(function.operation.parent)
+        terminator = _terminator(function)
         if interface is None or len(interface.outputs) != len(terminator.operands):
             raise internal_error(
                 terminator,
@@ -37,8 +40,8 @@ class UseOutputAllocator:
                 f"hip.interface names {len(interface.outputs) if interface else 0} outputs",
                 "both are made by convert-onnx-to-hip",
             )
-        with op.location:
-            OutputPlacement(op, interface).run()
+        with function.location:
+            OutputPlacement(function, interface).run()
 
 
 def _terminator(function: Any) -> Any:
