@@ -119,7 +119,9 @@ def context(threads: int = 1, level: str | None = None) -> Iterator[ctypes.c_voi
     """A context without constants."""
     lib = library(level)
     handle = ctypes.c_void_p()
-    status = lib.hipc_init(ctypes.byref(handle), ctypes.byref(FileSystem(None, MapFunction(), threads)), ctypes.c_int64(0))
+    status = lib.hipc_init(
+        ctypes.byref(handle), ctypes.byref(FileSystem(None, MapFunction(), threads)), ctypes.c_int64(0)
+    )
     assert status == 0
     try:
         yield handle

@@ -115,6 +115,9 @@ def _view(op: Operation, operands: Sequence[OperandDef], attributes: Sequence[At
     if "operandSegmentSizes" in op.attributes:
         sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
         present = [operand for operand, size in zip(operands, sizes, strict=True) if size]
+    elif len(op.operands) < len(present):
+        # With a single optional operand the counts alone tell.
+        present = [operand for operand in operands if not operand.optional]
     if len(present) != len(op.operands):
         return f"{len(op.operands)} operands for {len(present)} names; operandSegmentSizes must tell which are absent"
     types = {
