@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hip_compiler.core.dialects.access import needs_segments
 from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import OpDef, OpShapes
 from hip_compiler.shapes import Dim, dim, shape, symbol
@@ -46,11 +47,12 @@ def problem(name: str, types: Mapping[str, str], attributes: str = "") -> str | 
     sizes = ", ".join(str(int(operand in types)) for operand in names)
     arguments = ", ".join(f"%{operand}: {types[operand]}" for operand in present)
     results = ", ".join(types[output.name] for output in definition.outputs)
-    extra = f", {attributes}" if attributes else ""
+    segments = f"operandSegmentSizes = array<i32: {sizes}>" if needs_segments(definition) else ""
+    written = ", ".join(part for part in (segments, attributes) if part)
     text = f"""
 func.func @f({arguments}) {{
   %r:{len(definition.outputs)} = "hip.{name}"({", ".join("%" + operand for operand in present)})
-      {{operandSegmentSizes = array<i32: {sizes}>{extra}}} : ({", ".join(types[o] for o in present)}) -> ({results})
+      {{{written}}} : ({", ".join(types[o] for o in present)}) -> ({results})
   return
 }}"""
     with ir.Context() as context, ir.Location.unknown():
