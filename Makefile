@@ -45,7 +45,7 @@ bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m benchmarks.run
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) hip_compiler/_native build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) hip_compiler/_native .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Installed anew when the package's metadata, the build hook or a kernel changes; Python sources are used in place.
