@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
@@ -71,3 +72,9 @@ CLANG = Knob(
 )
 
 KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG)
+
+
+def cache_dir() -> Path:
+    """Folder of everything that can be made again: HIPC_CACHE_DIR, else a folder of the user's cache."""
+    chosen = CACHE_DIR.read()
+    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "hip-compiler"

@@ -1,10 +1,10 @@
 """The folder `model.hipc/`: generated code, constants, and what describes them.
 
-    model.bc          generated code, for no CPU in particular
-    constants.bin     contents of constants, memory-mapped; absent when there are none
-    metadata.json     interface, versions, digests
-    model.<key>.o     machine code for one CPU and one build of the runtime; a cache, made again when it does not fit
-    plugin-<n>.bc     bitcode of plugins
+model.bc          generated code, for no CPU in particular
+constants.bin     contents of constants, memory-mapped; absent when there are none
+metadata.json     interface, versions, digests
+model.<key>.o     machine code for one CPU and one build of the runtime; a cache, made again when it does not fit
+plugin-<n>.bc     bitcode of plugins
 """
 
 from __future__ import annotations

@@ -78,9 +78,7 @@ def check_extents(arrays: Sequence[np.ndarray], infos: Sequence[TensorInfo]) -> 
                 continue
             first, owner = symbols.setdefault(expected, (extent, f"'{info.name}' axis {axis}"))
             if extent != first:
-                findings.append(
-                    f"'{info.name}' axis {axis} has extent {extent}, but {expected} is {first} in {owner}"
-                )
+                findings.append(f"'{info.name}' axis {axis} has extent {extent}, but {expected} is {first} in {owner}")
     if findings:
         raise _refused("extents of the feeds do not fit the model", details=findings, hint=_interface(infos))
 
@@ -93,9 +91,7 @@ def _from_python(value: Any, info: TensorInfo, wanted: np.dtype[Any]) -> np.ndar
     allowed = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}
     kinds = allowed[{"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}[info.dtype.kind]]
     if natural.dtype.kind not in kinds and natural.size:
-        raise _refused(
-            f"input '{info.name}' is a {type(value).__name__} of {natural.dtype}, the model takes {wanted}"
-        )
+        raise _refused(f"input '{info.name}' is a {type(value).__name__} of {natural.dtype}, the model takes {wanted}")
     with np.errstate(over="ignore"):
         array = natural.astype(wanted)
     if info.dtype.kind in ("int", "uint") and not np.array_equal(array.astype(object), natural.astype(object)):

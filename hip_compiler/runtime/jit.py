@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import llvmlite.binding as llvm
 
@@ -20,25 +22,35 @@ class Program:
     Args:
         image: ELF object.
         libraries: shared libraries that it needs, by path or by name for the loader.
+        runtime: a program whose symbols it may use; it must outlive this one.
 
     Raises:
         HipCompilerError: `HIPC0501`, when a library cannot be loaded or a symbol is in none of them.
     """
 
-    def __init__(self, image: bytes, libraries: Sequence[str] = ()) -> None:
+    def __init__(self, image: bytes, libraries: Sequence[str] = (), runtime: Program | None = None) -> None:
         for library in libraries:
             _load_library(library)
         found = objectfile.symbols(image)
-        _check_resolvable(found.undefined)
+        if found.thread_local:
+            raise HipCompilerError(
+                ErrorCode.LINK,
+                "the program has thread-local variables, which cannot be loaded",
+                details=sorted(found.thread_local),
+                hint="keep the state in the context instead",
+            )
         self.symbols = found.defined
+        self._runtime = runtime
+        imported = found.undefined & runtime.symbols if runtime else frozenset()
+        _check_resolvable(found.undefined - imported)
         builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        for name in sorted(imported):
+            builder.import_symbol(name, self.address(name))
         for name in sorted(found.defined):
             builder.export_symbol(name)
         with _LINKING:
             # JITLink places code and data side by side, within reach of the small code model.
-            self._jit = llvm.create_lljit_compiler(
-                cpu.host().target_machine(), use_jit_link=True, suppress_errors=True
-            )
+            self._jit = llvm.create_lljit_compiler(cpu.host().target_machine(), use_jit_link=True, suppress_errors=True)
             try:
                 self._library = builder.link(self._jit, "model")
             except RuntimeError as error:
@@ -46,24 +58,42 @@ class Program:
                 raise HipCompilerError(ErrorCode.LINK, "the program cannot be loaded", why=str(error)) from error
 
     def address(self, name: str) -> int:
-        """Address of an exported symbol.
+        """Address of an exported symbol of the program, or of its runtime.
 
         Raises:
-            HipCompilerError: `HIPC0501`, when the program does not define it.
+            HipCompilerError: `HIPC0501`, when neither defines it.
         """
-        if name not in self.symbols:
+        address = self.find(name)
+        if address is None:
             raise HipCompilerError(
                 ErrorCode.LINK,
                 f"the program does not define {name}",
                 why="a compiled model defines every entry point of the runtime ABI",
             )
-        return int(self._library[name])
+        return address
+
+    def find(self, name: str) -> int | None:
+        """As `address`; None when there is no such symbol."""
+        if name in self.symbols:
+            return int(self._library[name])
+        return self._runtime.find(name) if self._runtime else None
 
     def close(self) -> None:
         """Unload the code. No address of it may be used afterwards."""
         with _LINKING:
             self._library.close()
             self._jit.close()
+
+
+@cache
+def shared_runtime(path: Path, digest: str) -> Program:
+    """The host runtime's machine code, loaded once per process: its functions keep their state in the context.
+
+    Args:
+        path: ELF object.
+        digest: SHA-256 of it; another build of the runtime is another program.
+    """
+    return Program(path.read_bytes())
 
 
 def _load_library(library: str) -> None:

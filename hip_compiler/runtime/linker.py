@@ -1,13 +1,14 @@
-"""Generated code + runtime bitcode + plugin bitcode -> one object file for one CPU.
+"""Generated code + plugin bitcode, and the runtime's where a plugin replaces part of it -> one object file for one CPU.
 
-Generated code is optimised here; runtime and plugin bitcode was optimised when it was built, so of those
-only the functions that are used pass through the code generator.
+Generated code is optimised here. Runtime and plugin bitcode was optimised when it was built, so of those
+only the functions that are used pass through the code generator. That alone takes half a second for an operator
+with many element types, which is why the runtime's machine code is shared wherever nothing overrides it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,15 +61,23 @@ class LinkedObject:
 
 
 def build_object(
-    model: bytes, runtime: Bitcode, plugins: Sequence[Bitcode], cpu: Cpu, opt_level: OptLevel = 3
+    model: bytes,
+    runtime: Bitcode | None,
+    plugins: Sequence[Bitcode],
+    cpu: Cpu,
+    opt_level: OptLevel = 3,
+    reserved: Container[str] = (),
 ) -> LinkedObject:
     """Link, optimise and generate code.
 
     Args:
         model: bitcode of the generated code; it defines the entry points.
+        runtime: runtime to link in; None: the object will be loaded beside a runtime.
+        plugins: bitcode of plugins. To override functions of the runtime, it must be linked in.
+        reserved: symbols of the runtime that is loaded beside, which nothing may define.
 
     Raises:
-        HipCompilerError: `HIPC0403`, when two bitcode files define one symbol; `HIPC0501`, when a file cannot
+        HipCompilerError: `HIPC0403`, when a symbol is defined twice; `HIPC0501`, when a file cannot
             be linked; `HIPC0500`, when generated code is not valid.
     """
     clock = _Clock()
@@ -79,11 +88,10 @@ def build_object(
     clock.lap("parse")
     _optimise(program, machine, opt_level)
     clock.lap("optimise")
-    base = _parse(runtime, context, machine)
-    parts = [(plugin, _parse(plugin, context, machine)) for plugin in plugins]
-    _apply_overrides(runtime, base, parts)
-    _check_duplicates([(runtime, base), *parts])
-    for source, part in ((runtime, base), *parts):
+    parts = [(source, _parse(source, context, machine)) for source in ([runtime] if runtime else []) + list(plugins)]
+    _apply_overrides(parts)
+    _check_duplicates(parts, reserved)
+    for source, part in parts:
         _link(program, source, part)
     _internalise(program)
     _drop_unused(program, machine)
@@ -153,15 +161,14 @@ def _internalise(module: llvm.ModuleRef) -> None:
             value.linkage = _LINKAGE.internal
 
 
-def _apply_overrides(
-    runtime: Bitcode, base: llvm.ModuleRef, plugins: Iterable[tuple[Bitcode, llvm.ModuleRef]]
-) -> None:
-    """Let declared overrides win: the runtime's own definition becomes weak."""
-    own = {value.name: value for value in _definitions(base)}
+def _apply_overrides(parts: Sequence[tuple[Bitcode, llvm.ModuleRef]]) -> None:
+    """Let declared overrides win: the definition of the first part, which is the runtime, becomes weak."""
     owners: dict[str, str] = {}
-    for plugin, part in plugins:
+    for plugin, part in parts[1:]:
         theirs = {value.name for value in _definitions(part)}
         for symbol in plugin.overrides:
+            runtime, base = parts[0]
+            own = {value.name: value for value in _definitions(base)}
             if symbol not in own or symbol not in theirs:
                 lacking = runtime.name if symbol not in own else plugin.name
                 raise HipCompilerError(
@@ -174,12 +181,14 @@ def _apply_overrides(
             own[symbol].linkage = _LINKAGE.weak_any
 
 
-def _check_duplicates(parts: Iterable[tuple[Bitcode, llvm.ModuleRef]]) -> None:
+def _check_duplicates(parts: Iterable[tuple[Bitcode, llvm.ModuleRef]], reserved: Container[str]) -> None:
     """LLVM would take one of two definitions silently when either is weak."""
     owners: dict[str, tuple[str, llvm.Linkage]] = {}
     for source, module in parts:
         for value in _definitions(module):
             name, linkage = value.name, value.linkage
+            if name in reserved:
+                raise _conflict(name, "the runtime", source.name)
             if name in owners and name not in source.overrides:
                 first, kind = owners[name]
                 if not {linkage, kind} <= _MERGEABLE:

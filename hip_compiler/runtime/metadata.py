@@ -173,9 +173,7 @@ def _tensor_to_json(info: TensorInfo) -> dict[str, Any]:
 
 
 def _bitcode(entry: Mapping[str, Any]) -> BitcodeFile:
-    return BitcodeFile(
-        _plain_name(entry["file"]), str(entry["sha256"]), str(entry["owner"]), tuple(entry["overrides"])
-    )
+    return BitcodeFile(_plain_name(entry["file"]), str(entry["sha256"]), str(entry["owner"]), tuple(entry["overrides"]))
 
 
 def _bitcode_to_json(entry: BitcodeFile) -> dict[str, Any]:

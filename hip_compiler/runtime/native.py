@@ -1,4 +1,4 @@
-"""Files that the package's build makes: runtime bitcode, one file per level of the instruction set."""
+"""Files that the package's build makes: the host runtime, once per level of the instruction set."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from hip_compiler.runtime.cpu import Cpu, host
 
 FOLDER = Path(__file__).resolve().parent.parent / "_native"
 
+
 @dataclass(frozen=True)
 class NativeRuntime:
-    """Runtime bitcode for one level of the instruction set.
+    """The runtime for one level of the instruction set.
 
     Attributes:
         level: name of the level, for example ``x86-64-v3``.
-        path: the bitcode file.
+        bitcode: the bitcode file.
+        image: machine code of it, an ELF object.
     """
 
     level: str
-    path: Path
+    bitcode: Path
+    image: Path
 
 
 def find(folder: Path = FOLDER, cpu: Cpu | None = None) -> NativeRuntime:
-    """The best runtime bitcode of a folder for a CPU (by default the one at hand).
+    """The best runtime of a folder for a CPU (by default the one at hand).
 
     Raises:
         HipCompilerError: `HIPC0503`, when the build has not made a fitting file; `HIPC0601`, when it was
@@ -39,11 +42,12 @@ def find(folder: Path = FOLDER, cpu: Cpu | None = None) -> NativeRuntime:
     # The manifest lists the weakest level first.
     for level in reversed(_levels(folder / "native.json")):
         if level.architecture == architecture and cpu.has(*level.requires):
-            path = folder / level.file
-            if not path.is_file():
-                raise _not_built(f"{level.file} is missing", folder)
-            return NativeRuntime(level.name, path)
-    raise _not_built(f"no runtime bitcode fits this CPU ({architecture}, {cpu.name})", folder)
+            runtime = NativeRuntime(level.name, folder / level.bitcode, folder / level.image)
+            for path in (runtime.bitcode, runtime.image):
+                if not path.is_file():
+                    raise _not_built(f"{path.name} is missing", folder)
+            return runtime
+    raise _not_built(f"no runtime fits this CPU ({architecture}, {cpu.name})", folder)
 
 
 def file_digest(path: Path) -> str:
@@ -61,7 +65,8 @@ def _digest(path: Path, mtime_ns: int, size: int) -> str:
 class _Level:
     name: str
     architecture: str
-    file: str
+    bitcode: str
+    image: str
     requires: tuple[str, ...]
 
 
@@ -71,17 +76,17 @@ def _levels(manifest: Path) -> list[_Level]:
         document = json.loads(manifest.read_text(encoding="utf-8"))
         version = document["abi_version"]
         levels = [
-            _Level(entry["name"], entry["arch"], entry["file"], tuple(entry["requires"]))
+            _Level(entry["name"], entry["arch"], entry["file"], entry["object"], tuple(entry["requires"]))
             for entry in document["levels"]
         ]
     except FileNotFoundError:
-        raise _not_built("the runtime bitcode has not been built", manifest) from None
+        raise _not_built("the host runtime has not been built", manifest) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise _not_built(f"the manifest of the runtime bitcode is damaged ({error!r})", manifest) from error
+        raise _not_built(f"the manifest of the host runtime is damaged ({error!r})", manifest) from error
     if version != ABI_VERSION:
         raise HipCompilerError(
             ErrorCode.ABI_MISMATCH,
-            f"the runtime bitcode has ABI version {version}, this package has {ABI_VERSION}",
+            f"the host runtime has ABI version {version}, this package has {ABI_VERSION}",
             where=str(manifest),
             hint="rebuild it: python kernels/build.py",
         )

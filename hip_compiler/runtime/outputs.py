@@ -144,5 +144,3 @@ def fill_tensor(tensor: abi.Tensor, array: np.ndarray) -> None:
     tensor.rank = rank
     tensor.shape[:rank] = array.shape
     tensor.strides[:rank] = row_major_strides(array.shape)
-
-

@@ -26,13 +26,14 @@ def write_file(path: Path, content: bytes) -> None:
         OSError: the folder cannot be written to.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
+    private = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        private.chmod(0o644)
+        private.replace(path)
     except BaseException:
-        os.unlink(name)
+        private.unlink()
         raise
 
 
@@ -73,7 +74,7 @@ def _move_into_place(private: Path, target: Path) -> None:
     # Another writer may create or remove the target between two steps; each round sees one of the two states.
     for _ in range(100):
         try:
-            os.rename(private, target)
+            private.rename(target)
             return
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
@@ -97,9 +98,9 @@ def _exchange(first: Path, second: Path) -> None:
         if number not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(number, os.strerror(number), str(second))
     aside = first.with_name(first.name + ".old")
-    os.rename(second, aside)
-    os.rename(first, second)
-    os.rename(aside, first)
+    second.rename(aside)
+    first.rename(second)
+    aside.rename(first)
 
 
 def _synchronise(folder: Path) -> None:

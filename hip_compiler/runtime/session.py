@@ -57,7 +57,7 @@ class Session:
         metadata = self._artifact.metadata
         code = machine_code(self._artifact, runtime_bitcode)
         start = time.perf_counter()
-        program = Program(code.image, metadata.libraries)
+        program = Program(code.image, metadata.libraries, code.runtime)
         names = [metadata.constants.file] if metadata.constants else []
         files = MappedFiles(self._artifact.folder, names)
         self._state = State(program, files, num_threads or knobs.NUM_THREADS.read())
@@ -205,8 +205,7 @@ class Session:
         """Copy feeds that lie in memory which the run will write."""
         targets = [array for array in outputs.values() if isinstance(array, np.ndarray)]
         arrays = [
-            array.copy() if any(np.may_share_memory(array, target) for target in targets) else array
-            for array in arrays
+            array.copy() if any(np.may_share_memory(array, target) for target in targets) else array for array in arrays
         ]
         self._point_at(arrays)
         return arrays

@@ -32,7 +32,7 @@ class MappedFiles:
     def _map(self, _: int | None, name: bytes, size: ctypes._Pointer[ctypes.c_int64]) -> int | None:
         # Compiled code calls this: no exception may leave it. NULL tells that the file is not there.
         try:
-            _, view = self._open(name.decode())
+            view = self._open(name.decode())[1]
         except (OSError, ValueError):
             return None
         size[0] = view.nbytes
@@ -76,8 +76,8 @@ class State:
         self.compute = abi.Compute(program.address(abi.COMPUTE))
         self._last_error = abi.LastError(program.address(abi.LAST_ERROR))
         self._cleanup = abi.Cleanup(program.address(abi.CLEANUP))
-        self._arena_bytes = self._service(abi.ARENA_BYTES, abi.ArenaBytes)
-        self._trim = self._service(abi.TRIM, abi.Trim)
+        self._arena_bytes = abi.ArenaBytes(program.address(abi.ARENA_BYTES))
+        self._trim = abi.Trim(program.address(abi.TRIM))
         self._fs = abi.Files(None, files.callback, num_threads)
         status = abi.Init(program.address(abi.INIT))(ctypes.byref(self._pointer), ctypes.byref(self._fs))
         if status:
@@ -99,12 +99,12 @@ class State:
         return HipCompilerError(ErrorCode.RUN_FAILED, message or otherwise, why=f"status {status}: {word}")
 
     def arena_bytes(self) -> int:
-        """Bytes of transient memory that the model holds now; 0 for a model that needs none."""
-        return int(self._arena_bytes(self._pointer)) if self._arena_bytes else 0
+        """Bytes of transient memory that the model holds now."""
+        return int(self._arena_bytes(self._pointer))
 
     def trim(self) -> None:
         """Give transient memory back; the next run takes it again."""
-        status = self._trim(self._pointer) if self._trim else 0
+        status = self._trim(self._pointer)
         if status:
             raise self.failure(status, "transient memory cannot be given back")
 
@@ -119,6 +119,3 @@ class State:
             self._pointer.value = None
         self._program.close()
         self._files.close()
-
-    def _service(self, name: str, prototype: type) -> object:
-        return prototype(self._program.address(name)) if name in self._program.symbols else None

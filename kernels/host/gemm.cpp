@@ -118,48 +118,31 @@ template <Activation A> HIPC_INLINE vfloat activate(const Epilogue &e, vfloat x)
   }
 }
 
-// `tile` holds products of rows [m, m + rows) and the columns of a panel; columns past `columns` are padding.
 template <Activation A>
-void finish_with(const Product &p, float *tile, int64_t ld, int rows, int columns, int64_t m, int64_t n) {
+void finish_with(const Product &p, float *tile, int64_t ld, int64_t rows, int64_t columns, int64_t m, int64_t n) {
   const Epilogue &e = p.epilogue;
-  float bias[PANEL] = {}, converted[PANEL] = {};
-  if (e.column_bias) load_floats(e.dtype, e.column_bias, n, columns, bias);
   bool in_place = (void *)tile == (void *)((float *)p.y + m * p.ldy + n);
-  for (int i = 0; i < rows; i++) {
-    float *row = tile + i * ld, offset = 0;
-    if (e.row_bias) load_floats(e.dtype, e.row_bias, m + i, 1, &offset);
-    const float *residual = nullptr;
-    if (e.residual && in_place) {
-      residual = (const float *)e.residual + (m + i) * p.ldy + n;
-    } else if (e.residual) {
-      load_floats(e.dtype, e.residual, (m + i) * p.ldy + n, columns, converted);
-      residual = converted;
+  for (int64_t first = 0; first < columns; first += PANEL) {
+    float bias[PANEL] = {}, converted[PANEL] = {};
+    int64_t count = min<int64_t>(PANEL, columns - first);
+    if (e.column_bias) load_floats(e.dtype, e.column_bias, n + first, count, bias);
+    for (int64_t i = 0; i < rows; i++) {
+      float *row = tile + i * ld + first, offset = 0;
+      int64_t y = (m + i) * p.ldy + n + first;
+      if (e.row_bias) load_floats(e.dtype, e.row_bias, m + i, 1, &offset);
+      const float *residual = nullptr;
+      if (e.residual && in_place) {
+        residual = (const float *)e.residual + y;
+      } else if (e.residual) {
+        load_floats(e.dtype, e.residual, y, count, converted);
+        residual = converted;
+      }
+      for (int j = 0; j < PANEL; j += LANES) {
+        vfloat x = activate<A>(e, load(row + j) * e.alpha + load(bias + j) + offset);
+        store(row + j, residual ? x + load(residual + j) : x);
+      }
+      if (!in_place) store_floats(e.dtype, p.y, y, count, row);
     }
-    for (int j = 0; j < PANEL; j += LANES) {
-      vfloat x = activate<A>(e, load(row + j) * e.alpha + load(bias + j) + offset);
-      store(row + j, residual ? x + load(residual + j) : x);
-    }
-    if (!in_place) store_floats(e.dtype, p.y, (m + i) * p.ldy + n, columns, row);
-  }
-}
-
-void finish(const Product &p, float *tile, int64_t ld, int rows, int columns, int64_t m, int64_t n) {
-  switch (p.epilogue.activation) {
-#define HIPC_FINISH(A)                                                                                                  \
-  case A:                                                                                                               \
-    return finish_with<A>(p, tile, ld, rows, columns, m, n);
-    HIPC_FINISH(ACT_NONE)
-    HIPC_FINISH(ACT_RELU)
-    HIPC_FINISH(ACT_GELU)
-    HIPC_FINISH(ACT_GELU_TANH)
-    HIPC_FINISH(ACT_SILU)
-    HIPC_FINISH(ACT_SIGMOID)
-    HIPC_FINISH(ACT_TANH)
-    HIPC_FINISH(ACT_HARD_SWISH)
-    HIPC_FINISH(ACT_HARD_SIGMOID)
-    HIPC_FINISH(ACT_LEAKY_RELU)
-    HIPC_FINISH(ACT_CLIP)
-#undef HIPC_FINISH
   }
 }
 
@@ -194,6 +177,26 @@ void multiply_through_tile(const Product &p, int64_t m0, int64_t m1, int64_t pan
 }
 
 } // namespace
+
+void hipc::finish(const Product &p, float *tile, int64_t ld, int64_t rows, int64_t columns, int64_t m, int64_t n) {
+  switch (p.epilogue.activation) {
+#define HIPC_FINISH(A)                                                                                                  \
+  case A:                                                                                                               \
+    return finish_with<A>(p, tile, ld, rows, columns, m, n);
+    HIPC_FINISH(ACT_NONE)
+    HIPC_FINISH(ACT_RELU)
+    HIPC_FINISH(ACT_GELU)
+    HIPC_FINISH(ACT_GELU_TANH)
+    HIPC_FINISH(ACT_SILU)
+    HIPC_FINISH(ACT_SIGMOID)
+    HIPC_FINISH(ACT_TANH)
+    HIPC_FINISH(ACT_HARD_SWISH)
+    HIPC_FINISH(ACT_HARD_SIGMOID)
+    HIPC_FINISH(ACT_LEAKY_RELU)
+    HIPC_FINISH(ACT_CLIP)
+#undef HIPC_FINISH
+  }
+}
 
 void hipc::multiply_panels(const Product &p, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
   int64_t whole = p.epilogue.dtype == F32 && m1 - m0 > 1 ? min(p1, p.n / PANEL) : p0;

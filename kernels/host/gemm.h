@@ -51,6 +51,10 @@ struct Product {
 // Rows [m0, m1) and panels [p0, p1) of the product, on the calling thread.
 void multiply_panels(const Product &product, int64_t m0, int64_t m1, int64_t p0, int64_t p1);
 
+// Applies the epilogue to rows [m, m + rows), columns [n, n + columns) of the product, given in `tile` (row length `ld`),
+// and stores them in y; the tile may lie in y itself. Rows of a tile outside y are touched up to a multiple of PANEL.
+void finish(const Product &product, float *tile, int64_t ld, int64_t rows, int64_t columns, int64_t m, int64_t n);
+
 // The whole product, on the threads of the context.
 void multiply(hipc_context *context, const Product &product);
 

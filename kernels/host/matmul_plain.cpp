@@ -1,4 +1,5 @@
 // hip.matmul for float64 and the integer types: plain loops over blocks of columns.
+#include "activation_double.h"
 #include "matmul.h"
 
 using namespace hipc;
@@ -15,41 +16,10 @@ template <> struct Sum<double> {
   using Type = double;
 };
 
-double activate(const MatMul &op, double x) {
-  switch (op.activation) {
-  case ACT_NONE:
-    return x;
-  case ACT_RELU:
-    return x < 0 ? 0 : x;
-  case ACT_GELU:
-    return 0.5 * x * (1 + erf(x * 0.70710678118654752));
-  case ACT_GELU_TANH:
-    return 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x)));
-  case ACT_SILU:
-    return x / (1 + exp(-x));
-  case ACT_SIGMOID:
-    return 1 / (1 + exp(-x));
-  case ACT_TANH:
-    return tanh(x);
-  case ACT_HARD_SWISH: {
-    double gate = x / 6 + 0.5;
-    return x * (gate < 0 ? 0 : gate > 1 ? 1 : gate);
-  }
-  case ACT_HARD_SIGMOID: {
-    double gate = op.activation_alpha * x + op.activation_beta;
-    return gate < 0 ? 0 : gate > 1 ? 1 : gate;
-  }
-  case ACT_LEAKY_RELU:
-    return x < 0 ? x * op.activation_alpha : x;
-  case ACT_CLIP:
-    return x < op.activation_alpha ? op.activation_alpha : x > op.activation_beta ? op.activation_beta : x;
-  }
-}
-
 template <class T> T finish(const MatMul &op, typename Sum<T>::Type sum, int64_t y, int64_t n) {
   if constexpr (TypeInfo<T>::is_float) {
     T x = sum * op.alpha + (op.bias ? data<T>(op.bias)[n] : 0);
-    return activate(op, x) + (op.residual ? data<T>(op.residual)[y] : 0);
+    return activate(op.activation, x, op.activation_alpha, op.activation_beta) + (op.residual ? data<T>(op.residual)[y] : 0);
   } else {
     T x = (T)(sum + (op.bias ? (uint64_t)data<T>(op.bias)[n] : 0));
     if (op.activation == ACT_RELU && x < (T)0) x = 0;

@@ -13,7 +13,7 @@ import numpy as np
 
 from hip_compiler.core.conversion.onnx_op import OnnxOp
 from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
-from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
+from hip_compiler.dtypes import BY_NAME, BY_NUMPY, BY_ONNX, DType
 from hip_compiler.shapes import Dim, dim
 
 INT64 = BY_NAME["int64"]
@@ -68,6 +68,8 @@ def _tensor(array: np.ndarray, dtype: DType) -> Tensor:
 def _result_dtype(op: OnnxOp, first: DType) -> DType:
     if op.op == "Cast":
         return BY_ONNX[op.attr("to")]
+    if op.op == "ConstantOfShape":
+        return BY_NUMPY[np.asarray(op.attr("value")).dtype]
     return BY_NAME["bool"] if op.op in ("Equal", "Not") else first
 
 
@@ -202,6 +204,13 @@ def _reduce_prod(op: OnnxOp, data: np.ndarray, *rest: np.ndarray | None) -> np.n
     return np.asarray(np.multiply.reduce(data, axis=axes, keepdims=bool(op.attr("keepdims", 1))))
 
 
+def _constant_of_shape(op: OnnxOp, shape: np.ndarray) -> np.ndarray | None:
+    value = np.asarray(op.attr("value", np.zeros(1, np.float32)))
+    if shape.dtype == object or value.dtype.kind != "i" or np.prod(shape) > MAX_ELEMENTS:
+        return None
+    return np.full(tuple(int(v) for v in shape), value.reshape(()), dtype=value.dtype)
+
+
 def _not(op: OnnxOp, data: np.ndarray) -> np.ndarray:
     return ~data
 
@@ -240,4 +249,5 @@ RULES: dict[str, Rule] = {
     "Expand": _expand,
     "Range": _range,
     "ReduceProd": _reduce_prod,
+    "ConstantOfShape": _constant_of_shape,
 }

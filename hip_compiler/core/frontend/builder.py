@@ -103,7 +103,7 @@ class GraphBuilder:
 
     def declare(self, graph: onnx.GraphProto) -> None:
         """Learn the types that a graph records for its values."""
-        for info in (*graph.value_info, *graph.input, *graph.output):
+        for info in (*graph.output, *graph.value_info, *graph.input):
             if info.HasField("type"):
                 self._types[info.name] = info.type
 

@@ -33,7 +33,7 @@ class InferredGraph:
 def infer_graph(model: onnx.ModelProto, opsets: dict[str, int]) -> InferredGraph:
     """Inline functions and infer value types; inference that fails leaves values without types.
 
-    Types that the exporter wrote for values inside the graph count only where ONNX has no operator schema.
+    Shapes that the exporter wrote for results of nodes are claims, not facts: they count only where ONNX has no operator schema.
     """
     nodes, mixed = inline_functions(model, opsets)
     skeleton = onnx.ModelProto(ir_version=max(model.ir_version, 4))
@@ -53,7 +53,8 @@ def infer_graph(model: onnx.ModelProto, opsets: dict[str, int]) -> InferredGraph
     defined |= {sparse.values.name for sparse in model.graph.sparse_initializer}
     inputs = [info for info in model.graph.input if info.name not in defined]
     graph.input.extend(inputs)
-    graph.output.extend(model.graph.output)
+    foreign = {name for node in nodes if node.domain not in ("", "ai.onnx") for name in node.output}
+    graph.output.extend(info if info.name in foreign else _without_shape(info) for info in model.graph.output)
     for tensor in model.graph.initializer:
         if math.prod(tensor.dims) <= KEPT_ELEMENTS and tensor.data_location != onnx.TensorProto.EXTERNAL:
             graph.initializer.append(tensor)
@@ -63,7 +64,6 @@ def infer_graph(model: onnx.ModelProto, opsets: dict[str, int]) -> InferredGraph
         graph.input.append(_typed(sparse.values.name, sparse.values.data_type, sparse.dims))
     for name, (tensor, _) in lifted.items():
         graph.input.append(_typed(name, tensor.data_type, tensor.dims))
-    foreign = {name for node in nodes if node.domain not in ("", "ai.onnx") for name in node.output}
     graph.value_info.extend(info for info in model.graph.value_info if info.name in foreign)
     inferred = skeleton if mixed else _infer(skeleton)
     return InferredGraph(
@@ -90,6 +90,14 @@ def _large_constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
             if external or math.prod(attribute.t.dims) > KEPT_ELEMENTS:
                 return attribute.t
     return None
+
+
+def _without_shape(info: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    copy = onnx.ValueInfoProto()
+    copy.CopyFrom(info)
+    if copy.type.HasField("tensor_type"):
+        copy.type.tensor_type.ClearField("shape")
+    return copy
 
 
 def _typed(name: str, data_type: int, dims: object) -> onnx.ValueInfoProto:

@@ -72,12 +72,14 @@ class FunctionLowering:
         self._slots: Any = None
         self._slot_count = 0
         self._block: Any = None
+        self._arguments: list[Any] = []
         self._handlers = {
             "hip.check": self._check,
             "hip.launch": self._launch,
             "hip.alloc_output": self._alloc_output,
             "hip.get_pool": self._get_pool,
             "hip.get_constant": self._get_constant,
+            "hip.as_argument": self._argument,
             "func.call": self._call,
             "func.return": self._return,
         }
@@ -94,6 +96,8 @@ class FunctionLowering:
         for block in blocks:
             self._walk(block)
         self._marker.erase()
+        for op in self._arguments:
+            op.operation.erase()
         if self._failure is not None:
             self._fill_failure_block()
         inputs = [argument.type for argument in self._entry.arguments]
@@ -116,7 +120,8 @@ class FunctionLowering:
                 continue
             with op.location, ir.InsertionPoint(self._block) if moved else ir.InsertionPoint(op):
                 handler(op)
-            op.operation.erase()
+            if handler != self._argument:
+                op.operation.erase()
 
     def _unless_failed(self, condition: Any, status: Any, op: Any, place: str = "") -> None:
         """Go on in a new block when the condition holds; else end the run with the status."""
@@ -166,6 +171,10 @@ class FunctionLowering:
         entry = self._kernels.launch(op, self._operands, slots)
         counts = [build.cast(value, build.i64) for value in list(op.operands)[:2]]
         build.call("hipc_launch", [self._context, entry, slots, *counts])
+
+    def _argument(self, op: Any) -> None:
+        # Launches look through it; it goes when the last of them is lowered.
+        self._arguments.append(op)
 
     def _check(self, op: Any) -> None:
         build = self._build

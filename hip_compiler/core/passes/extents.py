@@ -2,7 +2,7 @@
 
 An extent is an `int` where it is known at compile time, else a `shapes.Dim` whose symbols stand for SSA
 values. Two extents are known to be equal exactly when they compare equal; dynamic extents of function
-arguments that carry the same name in `onnx.dims` share one symbol, because a run checks that they agree.
+arguments that carry the same name in `hip.interface` share one symbol, because a run checks that they agree.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hip_compiler.core.mlir import ir
+from hip_compiler.core.passes.interface import ENTRY, read_interface
 from hip_compiler.shapes import Dim, Symbol, dim, symbol
 
 Extent = int | Dim
@@ -309,15 +310,17 @@ def _reassociation(owner: Any) -> list[list[int]]:
 
 
 def _argument_names(function: Any) -> dict[tuple[Any, int], str]:
-    """Name of each dynamic dimension of an argument, from the `onnx.dims` argument attributes."""
-    names: dict[tuple[Any, int], str] = {}
-    attributes = function.attributes
-    if "arg_attrs" not in attributes:
-        return names
-    for argument, entry in zip(function.regions[0].blocks[0].arguments, attributes["arg_attrs"], strict=True):
-        if "onnx.dims" not in entry:
-            continue
-        for position, name in enumerate(entry["onnx.dims"]):
-            if name.value:
-                names[argument, position] = name.value
-    return names
+    """Name of each dynamic dimension of an argument of the graph, from the module attribute `hip.interface`."""
+    module = function.operation.parent
+    if function.attributes["sym_name"].value != ENTRY or module is None:
+        return {}
+    interface = read_interface(module)
+    arguments = list(function.regions[0].blocks[0].arguments)[1:]
+    if interface is None:
+        return {}
+    return {
+        (argument, position): extent
+        for argument, spec in zip(arguments, interface.inputs, strict=True)
+        for position, extent in enumerate(spec.shape)
+        if isinstance(extent, str)
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -171,6 +171,22 @@ class LLVMBuilder:
             array = llvm.ArrayType.get(element, len(data))
             self._tables[key] = self._global("table", array, ir.DenseElementsAttr.get(data, type=element))
         return self.address_of(self._tables[key])
+
+    def filled_table(self, stem: str, element: Any, count: int, fill: Callable[[Any], Any]) -> Any:
+        """Address of a constant array whose contents `fill` inserts, given a poison array, at link-time constants."""
+        symbol = self.fresh(stem)
+        array = llvm.ArrayType.get(element, count)
+        attributes = {
+            "sym_name": ir.StringAttr.get(symbol),
+            "global_type": ir.TypeAttr.get(array),
+            "constant": ir.UnitAttr.get(),
+            "linkage": self._internal,
+        }
+        with self._top:
+            table = ir.Operation.create("llvm.mlir.global", regions=1, attributes=attributes)
+        with ir.InsertionPoint(table.regions[0].blocks.append()):
+            ir.Operation.create("llvm.return", operands=[fill(self.poison(array))])
+        return self.address_of(symbol)
 
     def descriptor_type(self, rank: int) -> Any:
         """LLVM type of a memref: allocated and aligned pointer, offset, sizes, strides."""

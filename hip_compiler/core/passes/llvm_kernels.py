@@ -71,7 +71,7 @@ class KernelLowering:
         """Store the arguments of a `hip.launch` in its slots; the address of the entry function."""
         build = self._build
         entry = self._entries[op.attributes["kernel"].value]
-        arguments = list(op.operands)[2:]
+        arguments = [argument.owner.operands[0] for argument in list(op.operands)[2:]]
         trailing: list[Any] = []
         words: list[Any] = []
         for number, argument in enumerate(arguments):

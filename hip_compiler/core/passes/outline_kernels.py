@@ -24,7 +24,7 @@ class OutlineKernels:
     Out: each is a `hip.launch` of a private function marked `hip.kernel`. Its memory arguments (the first
     `hip.flat` ones) are one-dimensional and start at the first element of what is passed; strides and extents that
     are not known are index arguments. Contiguous loops are merged, reductions accumulate in registers, equal
-    kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are operands.
+    kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are operands; the others go through `hip.as_argument`.
     """
 
     name = "hip-outline-kernels"
@@ -47,6 +47,7 @@ class Outliner:
         self._taken = {op.attributes["sym_name"].value for op in block.operations if "sym_name" in op.attributes}
         with self._module.location:
             self._build = Builder()
+            self._argument = ir.Type.parse("!hip.argument")
             self._parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
             self._end = ir.InsertionPoint(block)
             for function in functions(self._module):
@@ -85,9 +86,12 @@ class Outliner:
             cost = emit(times(spec.schedule.inner[0].extent, per_point * TILE))
         arguments = [access.value for access in spec.accesses]
         arguments += [*spec.captured, *(emit(parameter) for parameter in spec.parameters)]
+        wrapped = [
+            ir.Operation.create("hip.as_argument", results=[self._argument], operands=[value]).result for value in arguments
+        ]
         ir.Operation.create(
             "hip.launch",
-            operands=[iterations, cost, *arguments],
+            operands=[iterations, cost, *wrapped],
             attributes={"kernel": ir.FlatSymbolRefAttr.get(name)},
         )
 

@@ -38,7 +38,7 @@ def write_bundle(
         The sentence for the error's hint. It says so when the bundle itself cannot be written: the failure that
         it is about matters more.
     """
-    parent = folder if folder is not None else cache_dir() / "repro"
+    parent = folder if folder is not None else knobs.cache_dir() / "repro"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         private = Path(tempfile.mkdtemp(prefix=".bundle-", dir=parent))
@@ -96,12 +96,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-def cache_dir() -> Path:
-    """Folder of the compile cache and of repro bundles."""
-    chosen = knobs.CACHE_DIR.read()
-    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "hip-compiler"
 
 
 def _keep_newest(parent: Path) -> None:

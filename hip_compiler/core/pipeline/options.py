@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hip_compiler.core.pipeline.text import Element
 from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.contributions import Lazy, PassContribution
 from hip_compiler.registry.names import listing, nearest
 
 _OPTION = re.compile(r"""\s*([\w\-]+)(?:=("[^"]*"|'[^']*'|\{[^{}]*\}|[^\s"'{}]*))?(?=\s|$)""")
@@ -126,3 +127,19 @@ def _words(kind: Any) -> str:
 
 def _error(element: Element, what: str, *, why: str = "", hint: str = "") -> HipCompilerError:
     return element.error(ErrorCode.PASS_OPTION, what, why=why, hint=hint)
+
+
+def describe_options(contribution: PassContribution) -> list[dict[str, str]]:
+    """Spelling, type and default of every option of a pass."""
+    factory = contribution.factory.load() if isinstance(contribution.factory, Lazy) else contribution.factory
+    kinds = option_fields(factory)
+    required = _required(factory)
+    return [
+        {
+            "option": field.name.replace("_", "-"),
+            "type": getattr(kinds[field.name], "__name__", str(kinds[field.name])),
+            "default": "must be given" if field.name in required else str(field.default),
+        }
+        for field in dataclasses.fields(factory)
+        if field.name in kinds
+    ]

@@ -51,6 +51,17 @@ def window_attributes(op: OnnxOp, x: Tensor, kernel: Sequence[int]) -> dict[str,
     return {"strides": strides, "pads": pads, "dilations": dilations}
 
 
+def output_extents(x: Tensor, kernel: Sequence[int], window: dict[str, list[int]]) -> Shape:
+    """Spatial extents of a convolution's output."""
+    rank = x.rank - 2
+    return tuple(
+        (x.shape[2 + i] + window["pads"][i] + window["pads"][i + rank] - (kernel[i] - 1) * window["dilations"][i] - 1)
+        // window["strides"][i]
+        + 1
+        for i in range(rank)
+    )
+
+
 def known(op: OnnxOp, extents: Sequence[Dim], what: str) -> list[int]:
     """Extents as numbers.
 
@@ -63,17 +74,27 @@ def known(op: OnnxOp, extents: Sequence[Dim], what: str) -> list[int]:
 
 
 @onnx_op("Conv", how="hip.conv")
+@onnx_op("Conv", domain="hip", how="hip.conv")
 def convert_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Convolution over one to three spatial axes, with groups."""
-    x, w, bias = op.input(0), op.input(1), op.optional(2)
+    """Convolution over one to three spatial axes, with groups; domain `hip` adds activation and residual sum."""
+    x, w, bias, residual = op.input(0), op.input(1), op.optional(2), op.optional(3)
+    epilogue = {}
+    if op.domain:
+        epilogue = {name: op.attr(name) for name in ("activation", "activation_alpha", "activation_beta")}
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(3 <= x.rank <= 5 and w.rank == x.rank, f"rank {x.rank}")
     kernel = known(op, w.shape[2:], "the kernel's extents")
     op.require(list(op.attr("kernel_shape", kernel)) == kernel, "kernel_shape differs from the weights' shape")
     group = op.attr("group", 1)
     emitter.check_equal(x.shape[1], w.shape[1] * group, "Conv, input channels")
-    inputs = {"x": x, "w": w, "bias": bias}
-    return emitter.hip("hip.conv", inputs, [x.dtype], group=group, **window_attributes(op, x, kernel))[0]
+    inputs = {"x": x, "w": w, "bias": bias, "residual": None}
+    window = window_attributes(op, x, kernel)
+    if residual is not None and residual.shape == (x.shape[0], w.shape[0], *output_extents(x, kernel, window)):
+        return emitter.hip("hip.conv", inputs | {"residual": residual}, [x.dtype], group=group, **window, **epilogue)[0]
+    result = emitter.hip("hip.conv", inputs, [x.dtype], group=group, **window, **epilogue)[0]
+    if residual is None:
+        return result
+    return emitter.elementwise(lambda a, b: a + b, [result, residual], x.dtype)
 
 
 @onnx_op("ConvTranspose", how="hip.conv_transpose")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.ops.elementwise import NUMBERS
+from hip_compiler.core.conversion.ops.elementwise import FLOATS, NUMBERS
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim, product
@@ -21,7 +21,15 @@ def convert_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     return multiply(emitter, a, b)
 
 
-def multiply(emitter: Emitter, a: Tensor, b: Tensor, **attributes: object) -> Tensor:
+def multiply(
+    emitter: Emitter,
+    a: Tensor,
+    b: Tensor,
+    *,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    **attributes: object,
+) -> Tensor:
     """`hip.matmul` of operands of any rank from 1.
 
     A matrix on the right multiplies all rows of the left at once: leading axes of the left are merged, so that
@@ -38,7 +46,11 @@ def multiply(emitter: Emitter, a: Tensor, b: Tensor, **attributes: object) -> Te
         columns.shape[-1 if attributes.get("trans_b") else -2],
         "MatMul, inner extents",
     )
-    [result] = emitter.hip("hip.matmul", {"a": rows, "b": columns}, [a.dtype], **attributes)
+    inputs: dict[str, Tensor | None] = {"a": rows, "b": columns, "bias": bias, "residual": None}
+    if residual is not None:
+        merged_rows = (*rows.shape[:-1], residual.shape[-1])
+        inputs["residual"] = emitter.reshape(residual, merged_rows) if merged or a.rank == 1 else residual
+    [result] = emitter.hip("hip.matmul", inputs, [a.dtype], **attributes)
     if merged:
         result = emitter.reshape(result, (*lead, result.shape[-1]))
     shape = result.shape
@@ -47,6 +59,20 @@ def multiply(emitter: Emitter, a: Tensor, b: Tensor, **attributes: object) -> Te
     if a.rank == 1:
         shape = shape[: len(shape) - (1 if b.rank == 1 else 2)] + (shape[-1:] if b.rank > 1 else ())
     return emitter.reshape(result, shape)
+
+
+@onnx_op("Linear", domain="hip", how="hip.matmul")
+def convert_linear(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """A product with bias row, activation and residual sum, as onnx-fuse-epilogues makes it."""
+    a, b, bias, residual = op.input(0), op.input(1), op.optional(2), op.optional(3)
+    op.require(a.dtype.name in FLOATS, f"element type {a.dtype} is not defined for it")
+    shape = (*a.shape[:-1], b.shape[-1])
+    epilogue = {name: op.attr(name) for name in ("activation", "activation_alpha", "activation_beta")}
+    rides = residual is not None and residual.shape == shape
+    result = multiply(emitter, a, b, bias=bias, residual=residual if rides else None, **epilogue)
+    if residual is None or rides:
+        return result
+    return emitter.elementwise(lambda x, y: x + y, [result, residual], a.dtype)
 
 
 @onnx_op("Gemm", how="hip.matmul")

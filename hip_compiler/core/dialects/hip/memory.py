@@ -63,10 +63,17 @@ PLAIN_OPS = (
         verify=_needs("domain"),
     ),
     PlainOpDef(
+        name="hip.as_argument",
+        summary="A value as an argument of hip.launch, whose arguments are all of one type.",
+        operands=(OperandDef("value"),),
+        results=(OperandDef("argument"),),
+        pure=True,
+    ),
+    PlainOpDef(
         name="hip.launch",
-        summary="Runs a kernel function over chunks of [0, iterations).",
-        operands=(OperandDef("iterations"), OperandDef("arguments", variadic=True)),
+        summary="Runs a kernel function over chunks of [0, iterations); cost estimates the scalar operations of each.",
+        operands=(OperandDef("iterations"), OperandDef("cost"), OperandDef("arguments", variadic=True)),
         verify=_needs("kernel"),
     ),
 )
-TYPES = ("context",)
+TYPES = ("context", "argument")
