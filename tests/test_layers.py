@@ -15,9 +15,10 @@ PACKAGE = "hip_compiler"
 
 # A module may import those of its own layer and of the layers after it.
 LAYERS = (
-    ("__init__", "__main__"),
-    ("cli",),
+    ("cli", "__main__"),
     ("ort", "backend"),
+    # What applications and plugins import; they load what they name when it is used.
+    ("__init__", "plugin"),
     ("core",),
     ("slots",),
     ("registry",),
