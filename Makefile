@@ -38,7 +38,7 @@ docs: $(STAMP) ## write the generated documents anew
 	@$(BIN)/python -m tools.generate_docs
 
 conformance: $(STAMP) ## run ONNX's own backend tests, compare with the committed baseline
-	@$(BIN)/python -m benchmarks.conformance --baseline benchmarks/conformance.json
+	@$(BIN)/python -m benchmarks.conformance
 
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models
