@@ -22,8 +22,12 @@ def element_type(number: int, where: str) -> DType:
     """The dtype of a `TensorProto.DataType` number.
 
     Raises:
-        HipCompilerError: `HIPC0102` for a number that ONNX does not define.
+        HipCompilerError: `HIPC0102` for a number that ONNX does not define, `HIPC0200` for a type that NumPy has no
+            counterpart of here.
     """
+    if number not in BY_ONNX and number in onnx.TensorProto.DataType.values() and number != onnx.TensorProto.UNDEFINED:
+        word = onnx.TensorProto.DataType.Name(number).lower()
+        raise HipCompilerError(ErrorCode.UNSUPPORTED, f"element type {word} is not supported", where=where)
     if number not in BY_ONNX:
         raise HipCompilerError(ErrorCode.MODEL_INVALID, f"element type {number} is not defined by ONNX", where=where)
     return BY_ONNX[number]
