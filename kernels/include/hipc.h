@@ -69,16 +69,21 @@ const char *inference_last_error(void *state);
 const char *inference_get_metadata_json(void);
 
 // ---- runtime: life of a state -----------------------------------------------------------------------------------
-// `constants_bytes` is what compiled code will read from `constants.bin`; 0: there is no such file.
+// `constants_bytes` is what compiled code will read from `constants.bin`; 0: there is no such file. After a failure
+// the context still exists, unless memory ran out, to be asked for its error and cleaned up.
 int32_t hipc_init(hipc_context **context, const hipc_fs *fs, int64_t constants_bytes);
 void hipc_cleanup(hipc_context *context);
 const char *hipc_last_error(hipc_context *context);
-// Bytes of arena now held, and the most ever held.
+// Bytes of arenas and scratch now held, and the most ever held.
 int64_t hipc_arena_bytes(hipc_context *context);
+int64_t hipc_arena_peak(hipc_context *context);
 // Gives the arena back to the system; the next run grows it again.
 int32_t hipc_trim(hipc_context *context);
 
 // ---- runtime: called by compiled code ---------------------------------------------------------------------------
+// Names of the symbols that input specifications number, for messages; NULL entries are unnamed. The array must outlive
+// the context. Optional.
+int32_t hipc_name_symbols(hipc_context *context, const char *const *names, int64_t count);
 // Starts a run: checks every input against its specification, then forgets the last error.
 int32_t hipc_begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *specs, int64_t num_inputs,
                    int64_t num_symbols);

@@ -1,0 +1,113 @@
+"""hip.conv."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hip_compiler.core.dialects.hip.element_types import FLOATS, one_of
+from hip_compiler.core.dialects.hip.matmul import ACTIVATIONS
+from hip_compiler.registry.contributions import (
+    AttributeDef,
+    CallLowering,
+    OpDef,
+    OperandDef,
+    Operation,
+    OpShapes,
+    TensorSpec,
+)
+from hip_compiler.shapes import Dim, Shape
+
+
+def conv_extent(extent: Dim, kernel: Dim | int, stride: int, dilation: int, before: int, after: int) -> Dim:
+    """Output extent of one spatial axis of a convolution."""
+    return (extent + (before + after - 1) - (kernel - 1) * dilation) // stride + 1
+
+
+def spatial_extents(
+    x: Shape, kernel: Sequence[Dim | int], strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
+) -> Shape:
+    """Output extents of the spatial axes; `pads` holds what stands before every axis, then what stands after.
+
+    Raises:
+        ValueError: attributes that do not fit the rank.
+    """
+    spatial = len(x) - 2
+    if not 1 <= spatial <= 3:
+        raise ValueError(f"{spatial} spatial dimensions; 1 to 3 are supported")
+    lengths = (len(kernel), len(strides), len(dilations), len(pads))
+    if lengths != (spatial, spatial, spatial, 2 * spatial):
+        raise ValueError(
+            f"{spatial} spatial dimensions, but {lengths[0]} kernel extents, {lengths[1]} strides, {lengths[2]} dilations "
+            f"and {lengths[3]} pads"
+        )
+    return tuple(
+        conv_extent(x[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[spatial + i]) for i in range(spatial)
+    )
+
+
+def reify_conv(shapes: OpShapes) -> list[TensorSpec]:
+    """`x [N, C, spatial...]`, `w [M, C / group, kernel...]` to `[N, M, spatial...]`.
+
+    Raises:
+        ValueError: ranks, channels or attributes that do not fit.
+    """
+    x, w, attributes = shapes.inputs["x"], shapes.inputs["w"], shapes.attributes
+    assert x is not None and w is not None
+    if len(w) != len(x):
+        raise ValueError(f"input of rank {len(x)}, weights of rank {len(w)}")
+    channels, wanted = x[1].value, (w[1] * attributes["group"]).value
+    if channels is not None and wanted is not None and channels != wanted:
+        raise ValueError(f"{channels} input channels; the weights take {wanted} in {attributes['group']} groups")
+    extents = spatial_extents(x, w[2:], attributes["strides"], attributes["dilations"], attributes["pads"])
+    dtype = shapes.dtypes["x"]
+    assert dtype is not None
+    return [TensorSpec((x[0], w[0], *extents), dtype)]
+
+
+def verify_conv(op: Operation) -> str | None:
+    """Element types, ranks, attribute lengths and values."""
+    return one_of(FLOATS)(op) or verify_window(op, list(op.operands[1].type.shape)[2:])
+
+
+def verify_window(op: Operation, kernel: Sequence[int]) -> str | None:
+    """Strides, dilations and pads of a sliding window over operand 0."""
+    attributes = op.attributes
+    spatial = op.operands[0].type.rank - 2
+    if not 1 <= spatial <= 3:
+        return f"{spatial} spatial dimensions; 1 to 3 are supported"
+    strides, dilations, pads = (list(attributes[name]) for name in ("strides", "dilations", "pads"))
+    if (len(kernel), len(strides), len(dilations), len(pads)) != (spatial, spatial, spatial, 2 * spatial):
+        return (
+            f"{spatial} spatial dimensions take {spatial} kernel extents, strides and dilations, and {2 * spatial} pads; "
+            f"found {len(kernel)}, {len(strides)}, {len(dilations)} and {len(pads)}"
+        )
+    if min(*strides, *dilations) < 1:
+        return "strides and dilations must be positive"
+    return None
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        name="hip.conv",
+        summary="Convolution over 1 to 3 spatial dimensions: y = activation(conv(x, w) + bias) + residual.",
+        inputs=(
+            OperandDef("x"),
+            OperandDef("w"),
+            OperandDef("bias", optional=True),
+            OperandDef("residual", optional=True),
+        ),
+        outputs=(OperandDef("y"),),
+        attributes=(
+            AttributeDef("strides", "ints"),
+            AttributeDef("pads", "ints"),
+            AttributeDef("dilations", "ints"),
+            AttributeDef("group", "int", 1),
+            AttributeDef("activation", "string", "none", ACTIVATIONS),
+            AttributeDef("activation_alpha", "float", 0.0),
+            AttributeDef("activation_beta", "float", 0.0),
+        ),
+        reify=reify_conv,
+        verify=verify_conv,
+        lowering=CallLowering("hipc_conv"),
+    ),
+)

@@ -1,0 +1,77 @@
+// What a hipc_context holds. Private to the runtime; operators use hipc.h and hipc_host.h.
+#pragma once
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "hipc_host.h"
+
+namespace hipc {
+
+constexpr int MAX_DOMAINS = 16;
+constexpr int MAX_THREADS = 256;
+
+struct Block {
+  void *memory;
+  int64_t bytes;
+};
+
+struct Outgrown {
+  void *memory;
+  int64_t bytes;
+  Outgrown *next;
+};
+
+// Extent of a symbol, and the input and dimension that decided it; `input` is -1 where none has.
+struct SymbolValue {
+  int64_t extent, input;
+  int32_t dimension;
+};
+
+struct Pool;
+struct Worker {
+  Pool *pool;
+  pthread_t thread;
+  int32_t number;
+};
+
+// Threads of a context; see pool.cpp. Fields written by several threads stand on cache lines of their own.
+struct Pool {
+  int32_t num_threads, started;
+  pid_t process;
+  Worker *workers;
+  bool spin;
+  pthread_mutex_t lock;
+  pthread_cond_t work, finished;
+  // The job. Written before `ticket` publishes it, read only by threads that hold one of its chunks.
+  hipc_chunk chunk;
+  void *body;
+  int64_t iterations;
+  uint32_t chunks;
+  // Number of the job in the high half, chunks nobody has taken in the low half.
+  alignas(64) uint64_t ticket;
+  alignas(64) uint32_t done;
+  uint32_t caller_waits;
+  alignas(64) uint32_t sleepers;
+  uint32_t busy, stop;
+};
+
+void pool_init(Pool *pool, int32_t num_threads);
+void pool_destroy(Pool *pool);
+
+} // namespace hipc
+
+struct hipc_context {
+  hipc::Pool pool;
+  const hipc_io *io;
+  const void *constants;
+  hipc::Block arenas[hipc::MAX_DOMAINS], scratch;
+  hipc::Outgrown *outgrown;
+  int64_t arena_bytes, arena_peak;
+  hipc::SymbolValue *symbols;
+  int64_t num_symbols;
+  const char *const *symbol_names;
+  int64_t num_symbol_names;
+  pthread_mutex_t message_lock;
+  char message[1024];
+  alignas(64) char nothing[64];
+};
