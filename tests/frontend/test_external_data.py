@@ -124,7 +124,9 @@ def test_hard_links_that_all_lie_inside_are_fine(context: Any, folder: Path) -> 
     np.testing.assert_array_equal(load(context, folder, location="sub/hard.bin", offset="64"), WEIGHTS)
 
 
-def test_hard_links_in_a_folder_too_large_to_search(context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hard_links_in_a_folder_too_large_to_search(
+    context: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.link(folder / "weights.bin", folder / "hard.bin")
     monkeypatch.setattr(external_module, "SCAN_ENTRIES", 1)
     assert "hard link" in refused(context, folder, location="hard.bin", offset="64").what

@@ -104,7 +104,9 @@ def test_raw_data_is_not_copied_a_second_time(context: Any, pool: ConstantPool) 
 
 def test_constant_nodes_of_every_spelling(context: Any, pool: ConstantPool) -> None:
     sparse = helper.make_sparse_tensor(
-        numpy_helper.from_array(np.array([5.0], np.float32), "v"), numpy_helper.from_array(np.array([[1, 0]], np.int64)), [2, 2]
+        numpy_helper.from_array(np.array([5.0], np.float32), "v"),
+        numpy_helper.from_array(np.array([[1, 0]], np.int64)),
+        [2, 2],
     )
     spellings: dict[str, Any] = {
         "value": numpy_helper.from_array(np.array([[1.5]], np.float16)), "value_float": 2.5, "value_floats": [1.0, 2.0],
@@ -158,14 +160,16 @@ def test_sparse_initializer_out_of_bounds(imported: Import) -> None:
 
 
 def test_subgraphs_are_regions_that_capture_values(imported: Import, filecheck: Check) -> None:
-    text = imported("""
+    text = imported(
+        """
         <ir_version: 8, opset_import: ["" : 17]>
         net (bool c, float[2] x) => (float[2] y) {
             y = If (c) <
                 then_branch = then_graph () => (float[2] t) { h = Neg(x)  t = Abs(h) },
                 else_branch = else_graph () => (float[2] x) { }
             >
-        }""".replace("(float[2] x) { }", "(float[2] e) { e = Identity(x) }"))
+        }""".replace("(float[2] x) { }", "(float[2] e) { e = Identity(x) }")
+    )
     filecheck(
         text,
         """
@@ -188,7 +192,7 @@ def test_loop_body_has_arguments(imported: Import) -> None:
             y = Loop (n, c, x) <body = b (int64 i, bool ci, float[2] a) => (bool co, float[2] z) {
                 co = Identity(ci)  z = Add(a, x) }>
         }""")
-    assert '^bb0(%arg3: tensor<i64>, %arg4: tensor<i1>, %arg5: tensor<2xf32>)' in text
+    assert "^bb0(%arg3: tensor<i64>, %arg4: tensor<i1>, %arg5: tensor<2xf32>)" in text
     assert '"onnx.Add"(%arg5, %arg2)' in text
 
 
@@ -391,7 +395,9 @@ def _model(
     """A model with float input `x` and output `y` (or the named ones)."""
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2] if shape is None else shape)]
     for name, extents in extra_inputs or []:
-        inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else TensorProto.FLOAT, extents))
+        inputs.append(
+            helper.make_tensor_value_info(name, TensorProto.INT64 if name == "i" else TensorProto.FLOAT, extents)
+        )
     results = [helper.make_tensor_value_info(name, output_type, None) for name in outputs or ["y"]]
     if outputs:
         for info in results:

@@ -56,7 +56,11 @@ def test_folding_agrees_with_the_expected_outputs(context: Any) -> None:
     for case in cases():
         inputs, outputs = ([_array(value) for value in values] for values in case.data_sets[0])
         node = case.model.graph.node
-        if len(node) > 1 or any(array is None for array in (*inputs, *outputs)) or len(inputs) != len(case.model.graph.input):
+        if (
+            len(node) > 1
+            or any(array is None for array in (*inputs, *outputs))
+            or len(inputs) != len(case.model.graph.input)
+        ):
             continue
         model = onnx.ModelProto()
         model.CopyFrom(case.model)
@@ -68,10 +72,12 @@ def test_folding_agrees_with_the_expected_outputs(context: Any) -> None:
         except HipCompilerError as error:
             assert error.code == ErrorCode.UNSUPPORTED
             continue
-        SimplifyOnnx().apply(module.operation, PassContext(CompileOptions(), NO_TARGET, {}, pool))
+        SimplifyOnnx().apply(module.operation, PassContext(CompileOptions(), NO_TARGET, {}, constants=pool))
         assert module.operation.verify()
         block = module.body.operations[0].regions[0].blocks[0]
-        for value, expected in zip(block.operations[len(block.operations) - 1].operation.operands, outputs, strict=True):
+        for value, expected in zip(
+            block.operations[len(block.operations) - 1].operation.operands, outputs, strict=True
+        ):
             actual = constant_array(value, pool)
             if actual is None or actual.dtype == object:
                 continue
@@ -82,8 +88,6 @@ def test_folding_agrees_with_the_expected_outputs(context: Any) -> None:
             folded[node[0].op_type] += 1
     assert folded.total() > 500
     assert not folded.keys() & {"RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
-
-
 
 
 def _array(value: Any) -> np.ndarray | None:

@@ -49,7 +49,9 @@ def tensor_array(tensor: onnx.TensorProto, external: ExternalData) -> np.ndarray
     if any(extent < 0 for extent in dims):
         raise HipCompilerError(ErrorCode.MODEL_INVALID, f"the tensor has a negative extent: {list(dims)}", where=where)
     if tensor.HasField("segment"):
-        raise HipCompilerError(ErrorCode.MODEL_INVALID, "segmented tensors are not used by any version of ONNX", where=where)
+        raise HipCompilerError(
+            ErrorCode.MODEL_INVALID, "segmented tensors are not used by any version of ONNX", where=where
+        )
     count = math.prod(dims)
     if dtype.numpy is None:
         return _strings(tensor, dims, count, where)
@@ -67,7 +69,9 @@ def tensor_array(tensor: onnx.TensorProto, external: ExternalData) -> np.ndarray
             )
         return _from_bytes(raw, dtype, bits, dims, count)
     if count > 0 and not _has_typed_data(tensor):
-        raise HipCompilerError(ErrorCode.MODEL_INVALID, f"the tensor has dims {list(dims)} but no contents", where=where)
+        raise HipCompilerError(
+            ErrorCode.MODEL_INVALID, f"the tensor has dims {list(dims)} but no contents", where=where
+        )
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError) as error:

@@ -24,7 +24,7 @@ from hip_compiler.registry.contributions import TargetContribution
 
 
 def run_pass(module: Any, pool: ConstantPool) -> dict[str, int]:
-    context = PassContext(CompileOptions(), TargetContribution("none", "no target", Path), {}, pool)
+    context = PassContext(CompileOptions(), TargetContribution("none", "no target", Path), {}, constants=pool)
     SimplifyOnnx().apply(module.operation, context)
     assert module.operation.verify()
     report: dict[str, int] = context.reports["simplify-onnx"]

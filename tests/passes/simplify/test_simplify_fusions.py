@@ -60,7 +60,12 @@ FEEDS = {
 }
 
 
-SQUARES = ("s = Pow (d, two)", "s = Mul (d, d)", "k = Sub (x, m)  s = Pow (k, two)", "k = Cast <to = 1> (d)  s = Pow (k, two)")
+SQUARES = (
+    "s = Pow (d, two)",
+    "s = Mul (d, d)",
+    "k = Sub (x, m)  s = Pow (k, two)",
+    "k = Cast <to = 1> (d)  s = Pow (k, two)",
+)
 ROOTS = ("r = Sqrt (e)", "r = Pow (e, half)")
 QUOTIENTS = ("n = Div (d, r)", "i = Reciprocal (r)  n = Mul (d, i)", "i = Div (one, r)  n = Mul (i, d)")
 EPILOGUES = ("p = Mul (n, g)  y = Add (p, b)", "p = Mul (g, n)  y = Add (b, p)", "y = Mul (n, g)", "y = Identity (n)")
@@ -267,7 +272,7 @@ def test_what_is_no_gated_activation(check_numbers: Numbers, body: str) -> None:
 
 
 def simplify(module: Any, pool: ConstantPool) -> dict[str, int]:
-    context = PassContext(CompileOptions(), TargetContribution("none", "no target", Path), {}, pool)
+    context = PassContext(CompileOptions(), TargetContribution("none", "no target", Path), {}, constants=pool)
     SimplifyOnnx().apply(module.operation, context)
     assert module.operation.verify()
     report: dict[str, int] = context.reports["simplify-onnx"]

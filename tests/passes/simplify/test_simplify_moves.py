@@ -253,10 +253,16 @@ def test_quantised_weights_fold(check_numbers: Numbers, spelling: str) -> None:
         numpy_helper.from_array(random.random(scale, np.float32) + np.float32(0.01), "s"),
         numpy_helper.from_array(random.integers(-9, 9, scale).astype(np.int8), "z"),
     ]
-    attributes: dict[str, Any] = {"dequantize-axis": {"axis": -1}, "dequantize-block": {"axis": 0, "block_size": 4}}.get(spelling, {})
+    attributes: dict[str, Any] = {
+        "dequantize-axis": {"axis": -1},
+        "dequantize-block": {"axis": 0, "block_size": 4},
+    }.get(spelling, {})
     nodes = [helper.make_node("DequantizeLinear", ["w", "s", "z"], ["f"], **attributes)]
     if spelling == "cast-mul":
-        nodes = [helper.make_node("Cast", ["w"], ["c"], to=TensorProto.FLOAT), helper.make_node("Mul", ["c", "s"], ["f"])]
+        nodes = [
+            helper.make_node("Cast", ["w"], ["c"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", ["c", "s"], ["f"]),
+        ]
     nodes.append(helper.make_node("MatMul", ["x", "f"], ["y"]))
     feeds = {"x": random.standard_normal((3, 8)).astype(np.float32)}
     applied = check_numbers(make_model(nodes, feeds, initializers), feeds)
