@@ -69,9 +69,7 @@ def test_its_options(sample: Site) -> None:
 
 
 @pytest.mark.parametrize("plugins", [None, ""])
-def test_it_is_absent_when_not_installed_or_not_selected(
-    sample: Site, tmp_path: Path, plugins: str | None
-) -> None:
+def test_it_is_absent_when_not_installed_or_not_selected(sample: Site, tmp_path: Path, plugins: str | None) -> None:
     site = sample if plugins == "" else Site(tmp_path / "empty", tmp_path)
     assert "sample-count-hip-ops" not in site.cli("passes", plugins=plugins).stdout
     done = site.cli("opt", "-p", "slot:AfterConvertOnnxToHip", plugins=plugins, stdin=IR)
