@@ -17,7 +17,13 @@ from hip_compiler.cli.main import COMMANDS
 from hip_compiler.slots import PipelineSlot
 
 ROOT = Path(__file__).resolve().parents[2]
-IR = "func.func @f(%x: i32) -> i32 {\n  %z = arith.constant 0 : i32\n  %s = arith.addi %x, %z : i32\n  return %s : i32\n}\n"
+IR = """
+func.func @f(%x: i32) -> i32 {
+  %z = arith.constant 0 : i32
+  %s = arith.addi %x, %z : i32
+  return %s : i32
+}
+"""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Each slot is where it says: a plugin looks at the IR at all seven while a model goes through the built-in pipeline."""
+"""Each slot is where it says: a plugin looks at the IR at all seven while a model is compiled."""
 
 from __future__ import annotations
 
