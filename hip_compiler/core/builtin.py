@@ -45,6 +45,7 @@ PASSES: tuple[PassContribution, ...] = (
 
 def _host_runtime() -> Path:
     # The runtime brings LLVM and NumPy, which listing what is registered need not wait for.
+    from hip_compiler.runtime import native
 
     return native.find().bitcode
 
