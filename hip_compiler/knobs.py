@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
@@ -53,11 +54,27 @@ class Knob(Generic[T]):
         raise HipCompilerError(ErrorCode.ENVIRONMENT, f"{self.name}={text!r} is not of type {kind}", why=self.meaning)
 
 
-PLUGINS = Knob("HIPDNN_EP_COMPILER_PLUGINS", "", "Plugin ids to use, in order, separated by ';' or ','; unset: every installed plugin; empty: none.")
-PIPELINE = Knob("HIPDNN_EP_PIPELINE", "", "A pass pipeline that replaces the built-in one; `slot:NAME` elements place slots.")
-MLIR_BINDINGS = Knob("HIPC_MLIR_BINDINGS", "torch_mlir", "Import name of the MLIR Python bindings: `torch_mlir` or `mlir`.")
+PLUGINS = Knob(
+    "HIPDNN_EP_COMPILER_PLUGINS",
+    "",
+    "Plugin ids to use, in order, separated by ';' or ','; unset: every installed plugin; empty: none.",
+)
+PIPELINE = Knob(
+    "HIPDNN_EP_PIPELINE", "", "A pass pipeline that replaces the built-in one; `slot:NAME` elements place slots."
+)
+MLIR_BINDINGS = Knob(
+    "HIPC_MLIR_BINDINGS", "torch_mlir", "Import name of the MLIR Python bindings: `torch_mlir` or `mlir`."
+)
 NUM_THREADS = Knob("HIPC_NUM_THREADS", 0, "Threads of a session on the host target; 0: one per available core.")
 CACHE_DIR = Knob("HIPC_CACHE_DIR", "", "Folder of the compile cache; empty: the user's cache folder.")
-CLANG = Knob("HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package.")
+CLANG = Knob(
+    "HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package."
+)
 
 KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG)
+
+
+def cache_dir() -> Path:
+    """Folder of everything that can be made again: HIPC_CACHE_DIR, else a folder of the user's cache."""
+    chosen = CACHE_DIR.read()
+    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "hip-compiler"

@@ -16,7 +16,7 @@ OpaqueKind = Literal["floordiv", "mod", "max", "min", "broadcast"]
 
 @dataclass(frozen=True, order=True)
 class Symbol:
-    """A non-negative extent whose value is known at run time only: a `dim_param`, or one made for an unnamed dimension."""
+    """A non-negative extent known at run time only: a `dim_param`, or one made for an unnamed dimension."""
 
     name: str
 
@@ -26,7 +26,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A function of two extents with no polynomial form. `broadcast` is ONNX broadcasting: `b` where `a` is 1, else `a`."""
+    """A function of two extents with no polynomial form. `broadcast` is ONNX's: `b` where `a` is 1, else `a`."""
 
     kind: OpaqueKind
     a: Dim
@@ -84,9 +84,7 @@ class Dim:
 
     def __mul__(self, other: Dim | int) -> Dim:
         return _normal(
-            (tuple(sorted((*left, *right), key=str)), a * b)
-            for left, a in self.terms
-            for right, b in dim(other).terms
+            (tuple(sorted((*left, *right), key=str)), a * b) for left, a in self.terms for right, b in dim(other).terms
         )
 
     def __rmul__(self, other: int) -> Dim:
@@ -172,12 +170,25 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
         return b
     if a.value is not None and b.value is not None:
         raise ValueError(f"extents {a} and {b} do not broadcast")
+    if limits(a, b):
+        return b
+    if limits(b, a):
+        return a
     # A known extent other than 1 decides: the other side is 1 or equal to it.
     if a.value is not None:
         return a
     if b.value is not None:
         return b
     return _atom(Opaque("broadcast", a, b))
+
+
+def limits(limited: Dim, extent: Dim) -> bool:
+    """Whether the first is `min(extent, n)` with a number n > 1: it is then 1 only where the extent is, so it never broadcasts."""
+    atom = limited.terms[0][0][0] if len(limited.terms) == 1 and len(limited.terms[0][0]) == 1 else None
+    if not isinstance(atom, Opaque) or atom.kind != "min" or limited.terms[0][1] != 1:
+        return False
+    sides = (atom.a, atom.b)
+    return extent in sides and any(side.value is not None and side.value > 1 for side in sides)
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:

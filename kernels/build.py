@@ -1,8 +1,9 @@
 """Builds the host runtime: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level.
 
-`python kernels/build.py --out DIR` writes `host-LEVEL.bc` files and the manifest `native.json`. Sources are compiled one
-by one (results are kept under `DIR/.objects` by content) and linked with llvmlite, so any clang will do: the one of the
-knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package. Plugins build their own bitcode with `build_bitcode`.
+`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, its machine code `host-LEVEL.o`, and the manifest
+`native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked with
+llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package. Plugins
+build their own bitcode with `build_bitcode`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fcntl
 import hashlib
 import importlib.util
 import json
+import multiprocessing
 import os
 import platform
 import re
@@ -19,7 +21,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,8 @@ INCLUDE = ROOT / "kernels" / "include"
 HOST = ROOT / "kernels" / "host"
 DEFAULT_OUT = ROOT / "hip_compiler" / "_native"
 EXPORT_PREFIX = "hipc_"
+# Conversions that the code generator calls by the names of the compiler's own library: `kernels/host/conversions.cpp`.
+CODEGEN_PREFIXES = ("__trunc", "__extend")
 
 FLAGS = (
     "-std=c++20",
@@ -338,7 +342,8 @@ def _link(parts: Sequence[Path], target: Path, objects: Path, export_prefix: str
     for part in parts[1:]:
         module.link_in(llvm.parse_bitcode(part.read_bytes()))
     for value in [*module.functions, *module.global_variables]:
-        if not value.is_declaration and not value.name.startswith((export_prefix, "llvm.")):
+        exported = value.name.startswith((export_prefix, "llvm.", *CODEGEN_PREFIXES))
+        if not value.is_declaration and not exported:
             value.linkage = "internal"
     module.verify()
     private = target.with_suffix(f".{os.getpid()}.tmp")
@@ -346,6 +351,41 @@ def _link(parts: Sequence[Path], target: Path, objects: Path, export_prefix: str
     private.replace(target)
     stamp.write_text(key)
     return target
+
+
+def _generate(bitcode: Path, cpu: str, features: Sequence[str]) -> Path:
+    """Machine code of runtime bitcode, beside it: models that are loaded on this level share it."""
+    import llvmlite.binding as llvm
+
+    content = bitcode.read_bytes()
+    target = bitcode.with_suffix(".o")
+    stamp = bitcode.parent / ".objects" / f"{target.name}.generated"
+    key = "\n".join([hashlib.sha256(content).hexdigest(), cpu, *features])
+    if target.exists() and stamp.exists() and stamp.read_text() == key:
+        return target
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_bitcode(content)
+    machine = llvm.Target.from_triple(module.triple).create_target_machine(
+        cpu=cpu, features=",".join(f"+{feature}" for feature in features), opt=3, reloc="pic", codemodel="small"
+    )
+    private = target.with_suffix(f".{os.getpid()}.tmp")
+    private.write_bytes(machine.emit_object(module))
+    private.replace(target)
+    stamp.write_text(key)
+    return target
+
+
+def _generate_all(built: Mapping[str, Path], levels: Sequence[Level]) -> dict[str, Path]:
+    """Machine code by level name. LLVM runs in processes of their own: in one, llvmlite lets in one at a time."""
+    cpus = {"armv8-a": "generic", "armv8.2-a": "generic", "armv8.6-a": "generic"}
+    workers = min(os.cpu_count() or 1, len(levels))
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = {
+            level.name: pool.submit(_generate, built[level.name], cpus.get(level.cpu, level.cpu), level.features)
+            for level in levels
+        }
+        return {name: job.result() for name, job in jobs.items()}
 
 
 def _forget_old(objects: Path, kept: set[Path]) -> None:
@@ -369,14 +409,15 @@ def build_native(
 ) -> dict[str, Path]:
     """Build the host runtime for the levels of an architecture, and its manifest `native.json`.
 
-    The manifest holds `abi_version`, `compiler`, `source_digest`, and `levels`, weakest first: `name`, `arch`, `file`,
-    and the LLVM CPU features that it `requires`.
+    The manifest holds `abi_version`, `compiler`, `source_digest`, and `levels`, weakest first: `name`, `arch`, `file`
+    (bitcode), `object` (machine code of it), and the LLVM CPU features that it `requires`.
     """
     arch = arch or host_architecture()
     chosen = levels_of(arch) if levels is None else levels
     compiler = find_compiler()
     sources = runtime_sources()
     built = build_bitcode(sources, out, chosen, arch=arch, compiler=compiler)
+    generated = _generate_all(built, chosen)
     digest = hashlib.sha256(_headers_digest(sources, (INCLUDE,)))
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -385,7 +426,13 @@ def build_native(
         "compiler": compiler.version,
         "source_digest": digest.hexdigest(),
         "levels": [
-            {"name": level.name, "arch": arch, "file": built[level.name].name, "requires": list(level.requires)}
+            {
+                "name": level.name,
+                "arch": arch,
+                "file": built[level.name].name,
+                "object": generated[level.name].name,
+                "requires": list(level.requires),
+            }
             for level in chosen
         ],
     }

@@ -63,7 +63,7 @@ class ConstantPool:
         with path.open("wb") as file:
             for key, offset in self.offsets.items():
                 _pad_to(file, offset)
-                file.write(memoryview(self.arrays[key].reshape(-1).view(np.uint8)))
+                file.write(self.arrays[key].reshape(-1).view(np.uint8).data)
             _pad_to(file, self.size)
 
 

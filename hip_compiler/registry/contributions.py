@@ -5,11 +5,13 @@ The module imports no MLIR: callables receive the objects of the MLIR Python bin
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from hip_compiler.registry.slot import PipelineSlot
 from hip_compiler.shapes import Dim, Shape
 
 Operation = Any
@@ -23,18 +25,33 @@ class PassProtocol(Protocol):
 
 
 @dataclass(frozen=True)
+class Lazy:
+    """A name in a module, imported when it is first used: ``Lazy("vendor.passes.fuse:FuseBias")``.
+
+    It keeps registration quick, and free of the MLIR bindings.
+    """
+
+    reference: str
+
+    def load(self) -> Any:
+        module, _, name = self.reference.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True)
 class PassContribution:
     """A pass that pipelines can name.
 
     Attributes:
         name: textual name, for example ``hip-pool-allocs``.
-        factory: a dataclass type; its fields are the options of the pass, spelt with ``-`` for ``_`` in pipeline text.
+        factory: a dataclass type, or a `Lazy` name of one; its fields are the options of the pass, spelt with ``-``
+            for ``_`` in pipeline text.
         summary: one sentence.
         anchor: operation that the pass runs on: ``builtin.module`` or ``func.func``.
     """
 
     name: str
-    factory: Callable[..., PassProtocol]
+    factory: Callable[..., PassProtocol] | Lazy
     summary: str
     anchor: Literal["builtin.module", "func.func"] = "builtin.module"
 
@@ -43,7 +60,7 @@ class PassContribution:
 class SlotRequest:
     """Pipeline text to run at a slot, anchored at ``builtin.module``; nest with ``func.func(name)``."""
 
-    slot: str
+    slot: PipelineSlot
     pipeline: str
 
 
@@ -158,11 +175,40 @@ class OpDef:
 
 
 @dataclass(frozen=True)
+class PlainOpDef:
+    """A memory or ABI operation: operands and results are of any type, and it has no destinations.
+
+    Passes make and lower such operations by themselves.
+
+    Attributes:
+        name: full name, for example ``hip.get_pool``.
+        operands: operands, in order.
+        results: results, in order.
+        pure: has no effect and cannot fail, so that unused or repeated ones may go.
+        verify: verifier beyond counts.
+        summary: one sentence.
+    """
+
+    name: str
+    summary: str
+    operands: tuple[OperandDef, ...] = ()
+    results: tuple[OperandDef, ...] = ()
+    pure: bool = False
+    verify: OpVerifier | None = None
+
+
+@dataclass(frozen=True)
 class DialectContribution:
-    """A dialect and its operations."""
+    """A dialect: its operations, and the names of its parameterless types (``context`` is ``!hip.context``)."""
 
     name: str
     ops: tuple[OpDef, ...]
+    plain_ops: tuple[PlainOpDef, ...] = ()
+    types: tuple[str, ...] = ()
+
+    @property
+    def op_names(self) -> tuple[str, ...]:
+        return (*(op.name for op in self.ops), *(op.name for op in self.plain_ops))
 
 
 @dataclass(frozen=True)
@@ -186,11 +232,36 @@ class BitcodeContribution:
 
 @dataclass(frozen=True)
 class LibraryContribution:
-    """A shared library: loaded by the JIT, linked by the native path."""
+    """A shared library: loaded by the JIT, linked by the native path.
+
+    Attributes:
+        name: bare name (``foo`` for ``libfoo.so``) or absolute path. It must exist when the plugin registers.
+        target: target that needs it.
+        search_paths: folders to look in for a bare name; empty: where the system's loader looks.
+    """
 
     name: str
     target: str
     search_paths: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelContribution:
+    """A code object with kernels, built ahead for one architecture.
+
+    Attributes:
+        name: name in messages.
+        target: target whose runtime can launch the kernels.
+        architecture: for example ``gfx942``.
+        source: path of the code object, or its bytes.
+        symbols: names of the kernels in it.
+    """
+
+    name: str
+    target: str
+    architecture: str
+    source: Path | bytes
+    symbols: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -202,12 +273,16 @@ class TargetContribution:
         summary: one sentence.
         runtime_bitcode: given the host CPU's features, the path of the runtime bitcode to link.
         features: words that passes can ask for, for example ``packed-weights``.
+        architecture: first word of the LLVM triple of its bitcode; empty: this machine's.
+        overridable: runtime functions that a plugin's bitcode may replace.
     """
 
     name: str
     summary: str
     runtime_bitcode: Callable[[], Path]
     features: frozenset[str] = frozenset()
+    architecture: str = ""
+    overridable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -215,11 +290,30 @@ class OnnxOpClaim:
     """An ONNX operator that a plugin makes known before conversion.
 
     Attributes:
+        domain: ONNX domain; ``ai.onnx`` is the default domain.
+        since: first opset version it covers.
+        until: last opset version it covers; None: every later one.
+        lowers_to: full name of the operation it becomes: inputs by position, attributes by name, results by the
+            operation's shape function.
         verify: importer-level check; returns the sentence that says what is wrong, or None.
     """
 
     domain: str
     op: str
+    lowers_to: str
     since: int = 1
     until: int | None = None
     verify: OpVerifier | None = None
+
+
+Contribution = (
+    PassContribution
+    | SlotRequest
+    | PipelineContribution
+    | DialectContribution
+    | OnnxOpClaim
+    | BitcodeContribution
+    | LibraryContribution
+    | KernelContribution
+    | TargetContribution
+)

@@ -1,0 +1,8 @@
+"""Artifacts and sessions: what runs a compiled model. It imports neither the compiler nor the MLIR bindings."""
+
+from hip_compiler.runtime.artifact import Artifact, publish
+from hip_compiler.runtime.linker import Bitcode
+from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.session import Session
+
+__all__ = ["Artifact", "Bitcode", "Metadata", "Session", "TensorInfo", "publish"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -93,10 +92,7 @@ class KernelError(Exception):
 @cache
 def build() -> Any:
     """The module `kernels/build.py`."""
-    folder = str(ROOT / "kernels")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    import build as module
+    from kernels import build as module
 
     return module
 
@@ -119,7 +115,9 @@ def context(threads: int = 1, level: str | None = None) -> Iterator[ctypes.c_voi
     """A context without constants."""
     lib = library(level)
     handle = ctypes.c_void_p()
-    status = lib.hipc_init(ctypes.byref(handle), ctypes.byref(FileSystem(None, MapFunction(), threads)), ctypes.c_int64(0))
+    status = lib.hipc_init(
+        ctypes.byref(handle), ctypes.byref(FileSystem(None, MapFunction(), threads)), ctypes.c_int64(0)
+    )
     assert status == 0
     try:
         yield handle
@@ -191,7 +189,7 @@ def call(
     Raises:
         KernelError: the function returned a status other than 0.
     """
-    arrays = [None if value is None else guarded(np.ascontiguousarray(value)) for value in inputs]
+    arrays = [None if value is None else guarded(np.ascontiguousarray(value).reshape(value.shape)) for value in inputs]
     blocks: list[np.ndarray] = []
     results: list[np.ndarray] = []
     for shape, dtype in outputs:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.options import CompileOptions
-from hip_compiler.registry.contributions import OpDef, TargetContribution
+from hip_compiler.registry.contributions import OnnxOpClaim, OpDef, TargetContribution
 
 
 @dataclass
@@ -18,6 +18,7 @@ class PassContext:
         options: the options of `compile`.
         target: the target compiled for.
         ops: definition of every registered operation, by full name.
+        claims: ONNX operators that plugins made known, by domain and operator.
         constants: contents of `hip.constant` and `onnx.Constant` operations that carry a `buffer` key.
         reports: what passes found worth telling (`inspect` prints it), by name.
     """
@@ -25,5 +26,6 @@ class PassContext:
     options: CompileOptions
     target: TargetContribution
     ops: dict[str, OpDef]
+    claims: dict[tuple[str, str], OnnxOpClaim] = field(default_factory=dict)
     constants: ConstantPool = field(default_factory=ConstantPool)
     reports: dict[str, Any] = field(default_factory=dict)

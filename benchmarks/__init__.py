@@ -1,0 +1,1 @@
+"""Measures hip-compiler: conformance with ONNX's backend tests, and speed and memory beside ONNX Runtime."""

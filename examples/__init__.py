@@ -1,0 +1,1 @@
+"""Programs that use hip-compiler on real networks: `make demo` runs them."""

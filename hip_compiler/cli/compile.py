@@ -1,0 +1,45 @@
+"""``hip-compiler compile``: an ONNX file becomes an artifact folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hip_compiler.cli.options import add_compile_options, compile_options
+from hip_compiler.cli.output import add_json, print_json, table
+
+HELP = "Compile an ONNX model to an artifact folder."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="ONNX file")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="artifact folder (default: MODEL.hipc)")
+    add_compile_options(parser)
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from hip_compiler.cli.progress import Progress
+    from hip_compiler.core.driver import compile_model
+    from hip_compiler.core.pipeline import RunReport
+
+    output = arguments.output or arguments.model.with_suffix(".hipc").absolute()
+    with Progress() as progress:
+        compiled = compile_model(arguments.model, compile_options(arguments), output=output, progress=progress)
+    report = compiled.report
+    if arguments.timing:
+        print(RunReport(list(report.passes)).table(), file=sys.stderr)
+    if arguments.json:
+        print_json(
+            {
+                "artifact": output,
+                "seconds": report.phases,
+                "passes": [vars(entry) for entry in report.passes],
+                "arena": report.arena,
+            }
+        )
+        return 0
+    print(table(("phase", "seconds"), [(name, f"{seconds:.3f}") for name, seconds in report.phases.items()]))
+    print(f"wrote {output}")
+    return 0

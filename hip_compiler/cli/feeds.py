@@ -1,0 +1,92 @@
+"""Inputs for a run: from files, or drawn at random for an interface."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.names import listing, nearest
+from hip_compiler.runtime import TensorInfo
+
+
+def read_feeds(words: Sequence[str], inputs: Sequence[TensorInfo]) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays by input name from ``NAME=FILE.npy`` and ``FILE.npz`` arguments.
+
+    Raises:
+        HipCompilerError: `HIPC0001`, an argument of another form; `HIPC0700`, a file that cannot be read or a name
+            that is no input.
+    """
+    feeds: dict[str, np.ndarray[Any, Any]] = {}
+    for word in words:
+        name, separator, file = word.rpartition("=")
+        if word.endswith(".npz") and not separator:
+            feeds.update(dict(_load(Path(word)).items()))
+        elif separator and name:
+            feeds[name] = _load(Path(file))
+        else:
+            raise HipCompilerError(
+                ErrorCode.USAGE, f"--input {word} is neither NAME=FILE.npy nor FILE.npz", hint="--input x=x.npy"
+            )
+    known = [info.name for info in inputs]
+    for name in feeds:
+        if name not in known:
+            raise HipCompilerError(
+                ErrorCode.FEED,
+                f"the model has no input '{name}'",
+                why=f"its inputs are: {listing(known)}",
+                hint=nearest(name, known),
+            )
+    return feeds
+
+
+def read_extents(words: Sequence[str]) -> dict[str, int]:
+    """Extents by symbol from ``NAME=NUMBER`` arguments."""
+    extents: dict[str, int] = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        if not name or not number.isdigit():
+            raise HipCompilerError(ErrorCode.USAGE, f"--dim {word} is not NAME=NUMBER", hint="--dim batch=4")
+        extents[name] = int(number)
+    return extents
+
+
+def random_feed(info: TensorInfo, extents: Mapping[str, int], draw: np.random.Generator) -> np.ndarray[Any, Any]:
+    """A random array that fits an input: normal floats, integers 0 to 9, random truth values.
+
+    Symbols without an extent are 1.
+
+    Raises:
+        HipCompilerError: `HIPC0700`, an element type without random values.
+    """
+    shape = tuple(extent if isinstance(extent, int) else extents.get(extent, 1) for extent in info.shape)
+    dtype = info.dtype.numpy
+    if dtype is None or info.dtype.kind == "complex":
+        raise HipCompilerError(
+            ErrorCode.FEED, f"input '{info.name}' has element type {info.dtype}", hint="give it with --input"
+        )
+    if info.dtype.kind == "float":
+        return draw.standard_normal(shape).astype(dtype)
+    if info.dtype.kind == "bool":
+        return draw.integers(0, 2, shape).astype(dtype)
+    return draw.integers(0, 10, shape).astype(dtype)
+
+
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays to a .npz file. `numpy.savez` takes names as keywords, and an output may be called `file`."""
+    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def _load(path: Path) -> Any:
+    try:
+        # Object arrays are pickles, which are code.
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise HipCompilerError(ErrorCode.FEED, f"cannot read {path}", why=" ".join(str(error).split())) from error

@@ -1,0 +1,42 @@
+"""``hip-compiler inspect``: what is in an artifact folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from hip_compiler.cli.output import add_json, print_json, table
+
+HELP = "Show an artifact: its interface, memory, operations and what made it."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", type=Path, help="artifact folder")
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from hip_compiler.runtime import Artifact
+
+    metadata = Artifact.load(arguments.artifact).metadata
+    if arguments.json:
+        print_json(json.loads(metadata.to_json()))
+        return 0
+    constants = metadata.constants.bytes if metadata.constants is not None else 0
+    print(f"{metadata.name}, for target {metadata.target}, ABI version {metadata.abi_version}")
+    for title, infos in (("inputs", metadata.inputs), ("outputs", metadata.outputs)):
+        print(f"\n{title}:", *infos, sep="\n  ")
+    print(f"\nconstants: {constants:,} bytes")
+    for title, entries in (
+        ("arena", metadata.arena),
+        ("operations", metadata.ops),
+        ("plugins", metadata.plugins_used),
+        ("made by", metadata.toolchain),
+    ):
+        if entries:
+            print(f"\n{title}:")
+            print(table(("", ""), [(f"  {name}", value) for name, value in entries.items()]).split("\n", 1)[1])
+    if metadata.libraries:
+        print("\nlibraries:", *metadata.libraries, sep="\n  ")
+    return 0

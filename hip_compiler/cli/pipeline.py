@@ -1,0 +1,56 @@
+"""``hip-compiler pipeline``: a named pipeline, pass by pass."""
+
+from __future__ import annotations
+
+import argparse
+
+from hip_compiler.cli.output import add_json, add_plugins, print_json, table
+
+HELP = "Show the passes of a pipeline; --print gives text that HIPDNN_EP_PIPELINE takes."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "text", nargs="?", default="", help="named pipeline or pipeline text (default: the built-in one)"
+    )
+    parser.add_argument(
+        "--print", action="store_true", dest="as_text", help="print pipeline text, with slot:NAME elements"
+    )
+    parser.add_argument(
+        "--expand", action="store_true", help="with --print: print what runs at slots instead of slot:NAME"
+    )
+    add_plugins(parser)
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from hip_compiler.core.dialects.load import make_context
+    from hip_compiler.core.options import CompileOptions
+    from hip_compiler.core.pipeline import plan_text, spell
+    from hip_compiler.registry.registry import load_registry
+    from hip_compiler.slots.builtin import DEFAULT
+
+    registry = load_registry(arguments.plugins)
+    options = CompileOptions(plugins=arguments.plugins)
+    text = arguments.text or DEFAULT
+    plan = plan_text(registry, options, make_context(registry), text, "the argument")
+    if arguments.as_text:
+        print(plan.text if arguments.expand else spell(registry, options, text))
+        return 0
+    rows = [
+        {
+            "pass": str(planned),
+            "from": "MLIR" if planned.owner is None else planned.owner.id,
+            "requested by": planned.requested_by,
+        }
+        for planned in plan.passes
+    ]
+    if arguments.json:
+        print_json(rows)
+        return 0
+    print(
+        table(
+            ("", "pass", "from", "requested by"), [("+" if row["requested by"] else "", *row.values()) for row in rows]
+        )
+    )
+    return 0

@@ -1,0 +1,135 @@
+"""An ONNX operator as converters see it, and the table of converters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.shapes import Dim
+
+if TYPE_CHECKING:
+    from hip_compiler.core.conversion.emitter import Emitter
+
+
+class NotSupportedError(Exception):
+    """What an operator needs and its converter cannot do; the text is the reason in the report."""
+
+
+@dataclass
+class OnnxOp:
+    """One operator instance. Attributes that nobody reads are an error, so every read is remembered.
+
+    Attributes:
+        version: opset version of the domain that gives the operator its meaning.
+        inputs: operands; None where an optional input is absent.
+        outputs: number of results; `used` tells which of them the graph reads.
+        attributes: attribute values as Python and NumPy objects; subgraphs as MLIR regions or GraphProtos.
+    """
+
+    name: str
+    op: str
+    domain: str
+    version: int
+    inputs: Sequence[Tensor | None]
+    outputs: int
+    attributes: Mapping[str, Any]
+    used: Sequence[bool] = ()
+    read: set[str] = field(default_factory=set)
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Value of an attribute, or the default."""
+        self.read.add(name)
+        return self.attributes.get(name, default)
+
+    def ignore(self, *names: str) -> None:
+        """Say that attributes have no effect on inference."""
+        self.read.update(names)
+
+    def require(self, condition: bool, reason: str) -> None:
+        """Raise `NotSupportedError` with the reason unless the condition holds."""
+        if not condition:
+            raise NotSupportedError(reason)
+
+    def input(self, index: int) -> Tensor:
+        """A required input."""
+        tensor = self.optional(index)
+        if tensor is None:
+            raise NotSupportedError(f"required input {index} is absent")
+        return tensor
+
+    def optional(self, index: int) -> Tensor | None:
+        """An optional input; None when it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def wants(self, index: int) -> bool:
+        """Whether the graph reads a result."""
+        return index < self.outputs and (index >= len(self.used) or self.used[index])
+
+    def constant(self, index: int) -> np.ndarray | None:
+        """Contents of an input that must be known at compile time; None when the input is absent.
+
+        Raises:
+            NotSupportedError: the input is there, and its contents are not known.
+        """
+        tensor = self.optional(index)
+        if tensor is None:
+            return None
+        if tensor.constant is None:
+            raise NotSupportedError(f"input {index} must be constant")
+        return tensor.constant
+
+    def known_extents(self, index: int) -> tuple[Dim, ...] | None:
+        """Contents of an integer input as extents; None when they are not known at compile time."""
+        tensor = self.optional(index)
+        return None if tensor is None else tensor.extents()
+
+    def ints(self, attribute: str, index: int) -> tuple[int, ...] | None:
+        """Integers that older opsets give as an attribute and newer ones as a constant input; None when absent."""
+        if attribute in self.attributes:
+            return tuple(int(value) for value in self.attr(attribute))
+        values = self.constant(index)
+        return None if values is None else tuple(int(value) for value in values.flat)
+
+
+Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor]"]
+
+
+@dataclass(frozen=True)
+class Converter:
+    """How an operator of an opset range becomes `hip`, `linalg` and `tensor` operations."""
+
+    domain: str
+    op: str
+    since: int
+    until: int | None
+    convert: Convert
+    how: str
+
+
+CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
+
+
+def onnx_op(
+    *ops: str, domain: str = "", since: int = 1, until: int | None = None, how: str = ""
+) -> Callable[[Convert], Convert]:
+    """Register a converter for operators of an opset range (`since` to `until`, both included)."""
+
+    def register(convert: Convert) -> Convert:
+        for op in ops:
+            entry = Converter(domain, op, since, until, convert, how or (convert.__doc__ or "").split("\n")[0])
+            CONVERTERS.setdefault((domain, op), []).append(entry)
+        return convert
+
+    return register
+
+
+def find_converter(domain: str, op: str, version: int) -> Converter | None:
+    """The converter of an operator at an opset version."""
+    for entry in CONVERTERS.get((domain, op), ()):
+        if entry.since <= version and (entry.until is None or version <= entry.until):
+            return entry
+    return None

@@ -1,0 +1,9 @@
+"""Converters, one module per family. Importing the package fills the table of converters."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

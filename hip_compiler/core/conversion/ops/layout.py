@@ -1,0 +1,166 @@
+"""Padding, resizing, and operators that pick or place whole slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
+from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.ops.shape import normalize_axis
+from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
+from hip_compiler.dtypes import BY_NAME, BY_ONNX
+from hip_compiler.shapes import Dim, Shape, dim
+
+INT64 = BY_NAME["int64"]
+FLOAT = BY_NAME["float"]
+
+
+@onnx_op("Pad", how="hip.pad")
+def convert_pad(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Elements added (or, by negative pads, removed) at both ends of axes."""
+    x = op.input(0)
+    if op.version < 11:
+        pads: Sequence[Dim] = [dim(v) for v in op.attr("pads")]
+        number = np.asarray(op.attr("value", 0.0), dtype=x.dtype.numpy)
+        value: Tensor | None = constant(number, x.dtype)
+        axes = list(range(x.rank))
+    else:
+        pads, value = emitter.run_time_extents(op.input(1)), op.optional(2)
+        given = op.constant(3)
+        axes = list(range(x.rank)) if given is None else [normalize_axis(op, int(v), x.rank) for v in given.flat]
+    op.require(len(pads) == 2 * len(axes), f"{len(pads)} pads for {len(axes)} axes")
+    whole: list[Dim] = [dim(0)] * (2 * x.rank)
+    for position, axis in enumerate(axes):
+        whole[axis], whole[axis + x.rank] = pads[position], pads[position + len(axes)]
+    shape = tuple(extent + whole[i] + whole[i + x.rank] for i, extent in enumerate(x.shape))
+    elements = np.empty(len(whole), dtype=object)
+    elements[:] = whole
+    inputs = {"x": x, "pads": symbolic(elements, INT64), "value": value}
+    return emitter.hip("hip.pad", inputs, [x.dtype], [shape], mode=op.attr("mode", "constant"))[0]
+
+
+@onnx_op("Resize", since=10, how="hip.resize")
+def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Sampling at another number of positions along axes."""
+    x = op.input(0)
+    op.require(x.dtype.name in FLOATS | {"uint8", "int8", "int32"}, f"element type {x.dtype} is not defined for it")
+    first = 1 if op.version == 10 else 2
+    scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
+    axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
+    coordinate = op.attr("coordinate_transformation_mode", "asymmetric" if op.version == 10 else "half_pixel")
+    if sizes is not None and sizes.size != 0:
+        shape, factors = _resize_to(emitter, op, x, axes, emitter.run_time_extents(sizes))
+    else:
+        given = op.constant(first)
+        op.require(given is not None and given.size == len(axes), "neither sizes nor constant scales")
+        factors = [1.0] * x.rank
+        for axis, factor in zip(axes, () if given is None else given.flat, strict=True):
+            factors[axis] = float(factor)
+        shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
+    attributes = {
+        "mode": op.attr("mode", "nearest"),
+        "coordinate": coordinate,
+        "nearest": op.attr("nearest_mode", "floor" if op.version == 10 else "round_prefer_floor"),
+        "cubic_coeff_a": op.attr("cubic_coeff_a", -0.75),
+        "exclude_outside": bool(op.attr("exclude_outside", 0)),
+        "extrapolation_value": op.attr("extrapolation_value", 0.0),
+        "antialias": bool(op.attr("antialias", 0)),
+    }
+    roi = None
+    if coordinate == "tf_crop_and_resize":
+        given = op.constant(1)
+        op.require(given is not None and given.size == 2 * len(axes), "no region of interest")
+        window = np.concatenate([np.zeros(x.rank), np.ones(x.rank)]).astype(np.float32)
+        for position, axis in enumerate(axes):
+            assert given is not None
+            window[axis], window[axis + x.rank] = given.flat[position], given.flat[position + len(axes)]
+        roi = constant(window, FLOAT)
+    factor_tensor = None if factors is None else constant(np.array(factors, np.float32), FLOAT)
+    inputs = {"x": x, "scales": factor_tensor, "roi": roi}
+    return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
+
+
+def _scaled(op: OnnxOp, extent: Dim, factor: float) -> Dim:
+    """floor(extent * factor)."""
+    if extent.value is not None:
+        return dim(int(np.floor(extent.value * factor)))
+    if float(factor).is_integer():
+        return extent * int(factor)
+    inverse = 1.0 / factor
+    op.require(abs(inverse - round(inverse)) < 1e-6, f"scale {factor} of an extent that is not known at compile time")
+    return extent // round(inverse)
+
+
+def _resize_to(
+    emitter: Emitter, op: OnnxOp, x: Tensor, axes: Sequence[int], sizes: Sequence[Dim]
+) -> tuple[Shape, list[float] | None]:
+    """Output shape for given sizes; scales only where the aspect-ratio policy changes them."""
+    policy = op.attr("keep_aspect_ratio_policy", "stretch")
+    shape = list(x.shape)
+    if policy == "stretch":
+        for axis, size in zip(axes, sizes, strict=True):
+            shape[axis] = size
+        return tuple(shape), None
+    pairs = [(size.value, x.shape[axis].value) for axis, size in zip(axes, sizes, strict=True)]
+    op.require(all(a is not None and b for a, b in pairs), f"{policy} needs known extents")
+    ratios = [a / b for a, b in pairs if a is not None and b]
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    factors = [1.0] * x.rank
+    for axis in axes:
+        extent = x.shape[axis].value
+        assert extent is not None
+        factors[axis] = scale
+        shape[axis] = dim(int(np.floor(scale * extent + 0.5)))
+    return tuple(shape), factors
+
+
+@onnx_op("Upsample", since=7, until=9, how="hip.resize")
+def convert_upsample(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Resize of opset 7 to 9: asymmetric coordinates, floor."""
+    x = op.input(0)
+    scales = op.attr("scales") if op.version < 9 else op.constant(1)
+    op.require(scales is not None, "no scales")
+    factors = [float(factor) for factor in np.asarray(scales).flat]
+    shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
+    inputs = {"x": x, "scales": constant(np.array(factors, np.float32), FLOAT)}
+    attributes = {"mode": op.attr("mode", "nearest"), "coordinate": "asymmetric", "nearest": "floor"}
+    return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
+
+
+@onnx_op("OneHot", how="hip.one_hot")
+def convert_one_hot(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """`values[1]` at each index along a new axis, `values[0]` elsewhere."""
+    indices, values = op.input(0), op.input(2)
+    op.require(indices.dtype.kind in ("int", "uint"), f"indices of type {indices.dtype}")
+    axis = normalize_axis(op, op.attr("axis", -1), indices.rank + 1)
+    depth = op.input(1)
+    if depth.constant is not None:
+        extent = dim(int(depth.constant.flat[0]))
+    else:
+        op.require(depth.dtype.kind == "int", f"a depth of type {depth.dtype}")
+        extent = emitter.run_time_extents(depth)[0]
+    shape = (*indices.shape[:axis], extent, *indices.shape[axis:])
+    wide = emitter.cast(indices, INT64)
+    return emitter.hip("hip.one_hot", {"indices": wide, "values": values}, [values.dtype], [shape], axis=axis)[0]
+
+
+@onnx_op("ReverseSequence", how="hip.reverse_sequence")
+def convert_reverse_sequence(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Every sequence of a batch reversed over its own length."""
+    x = op.input(0)
+    attributes = {"batch_axis": op.attr("batch_axis", 1), "time_axis": op.attr("time_axis", 0)}
+    return emitter.hip("hip.reverse_sequence", {"x": x, "lengths": op.input(1)}, [x.dtype], **attributes)[0]
+
+
+@onnx_op("EyeLike", how="linalg.generic")
+def convert_eye_like(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Ones on a diagonal."""
+    x = op.input(0)
+    op.require(x.rank == 2, f"rank {x.rank}")
+    dtype = BY_ONNX[op.attr("dtype", x.dtype.onnx)]
+    offset = dim(op.attr("k", 0))
+    ones = emitter.expand(constant(np.ones((), dtype.numpy), dtype), x.shape)
+    return emitter.band(emitter.band(ones, offset, keep_above=True), offset, keep_above=False)

@@ -1,0 +1,325 @@
+"""Operators that move elements without changing them: views, slices, concatenation, tiling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hip_compiler.core.conversion.contents import is_extent
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.extents import index
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx_op
+from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.mlir import arith
+from hip_compiler.dtypes import BY_NAME, BY_NUMPY
+from hip_compiler.shapes import Dim, Shape, broadcast, dim, product
+
+INT64_MAX = 2**63 - 1
+
+
+def normalize_axis(op: OnnxOp, axis: int, rank: int) -> int:
+    """A non-negative axis.
+
+    Raises:
+        NotSupportedError: the axis is out of range.
+    """
+    op.require(-rank <= axis < rank, f"axis {axis} is out of range for rank {rank}")
+    return axis % rank
+
+
+@onnx_op("Constant", how="constants.bin or literal")
+def convert_constant(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Contents given by an attribute."""
+    names = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+    for name, kind in {"value": None, **names}.items():
+        value = op.attr(name)
+        if value is not None:
+            array = np.asarray(value, dtype=kind)
+            return constant(array, BY_NUMPY[array.dtype])
+    raise NotSupportedError("only tensors of numbers are supported")
+
+
+@onnx_op("Identity", "Dropout", how="forwarded")
+def convert_identity(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
+    """The input itself; Dropout does nothing in inference."""
+    op.ignore("ratio", "seed", "is_test")
+    if op.op == "Dropout":
+        mode = op.constant(2)
+        op.require(op.attr("training_mode", 0) == 0 and (mode is None or not mode.any()), "Dropout in training mode")
+    x = op.input(0)
+    if op.outputs == 1 or not op.wants(1):
+        return [x]
+    mask = constant(np.ones((), np.bool_), BY_NAME["bool"])
+    return [x, emitter.elementwise(lambda v: v, [mask], BY_NAME["bool"], x.shape)]
+
+
+@onnx_op("Reshape", how="view")
+def convert_reshape(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The same elements under another shape; the target may be computed from run-time extents."""
+    x = op.input(0)
+    if op.version < 5:
+        target: Sequence[Dim] = [dim(v) for v in op.attr("shape")]
+    else:
+        target = emitter.run_time_extents(op.input(1))
+    keep_zero = op.attr("allowzero", 0)
+    shape, inferred = [], None
+    for position, extent in enumerate(target):
+        if extent.value == 0 and not keep_zero:
+            op.require(position < x.rank, "a 0 in the target beyond the input's rank")
+            extent = x.shape[position]
+        elif extent.value == -1:
+            op.require(inferred is None, "more than one -1 in the target")
+            inferred, extent = position, dim(1)
+        shape.append(extent)
+    if inferred is not None:
+        rest = product(shape)
+        op.require(rest.value != 0, "a -1 beside an extent of 0 in the target")
+        shape[inferred] = product(x.shape) // rest
+    return emitter.reshape(x, tuple(shape))
+
+
+@onnx_op("Flatten", how="view")
+def convert_flatten(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Two axes: the product of the leading extents and the product of the rest."""
+    x = op.input(0)
+    axis = op.attr("axis", 1)
+    op.require(-x.rank <= axis <= x.rank, f"axis {axis} is out of range for rank {x.rank}")
+    axis = axis + x.rank if axis < 0 else axis
+    return emitter.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
+
+
+@onnx_op("Squeeze", how="view")
+def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Extents of 1 removed."""
+    x, axes = op.input(0), op.ints("axes", 1)
+    if axes is None:
+        unknown = [extent for extent in x.shape if extent.value is None]
+        op.require(not unknown, "Squeeze of every extent of 1 where extents are not known")
+        axes = tuple(i for i, extent in enumerate(x.shape) if extent.value == 1)
+    dropped = {normalize_axis(op, axis, x.rank) for axis in axes}
+    for axis in dropped:
+        emitter.check_equal(x.shape[axis], dim(1), f"Squeeze of axis {axis}")
+    return emitter.reshape(x, tuple(extent for i, extent in enumerate(x.shape) if i not in dropped))
+
+
+@onnx_op("Unsqueeze", how="view")
+def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Extents of 1 inserted."""
+    x, axes = op.input(0), op.ints("axes", 1)
+    op.require(axes is not None, "no axes")
+    rank = x.rank + len(axes or ())
+    new = {normalize_axis(op, axis, rank) for axis in axes or ()}
+    op.require(len(new) == len(axes or ()), "an axis is given twice")
+    rest = iter(x.shape)
+    return emitter.reshape(x, tuple(dim(1) if i in new else next(rest) for i in range(rank)))
+
+
+@onnx_op("Transpose", how="linalg.generic")
+def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Axes in another order; a view where only extents of 1 move."""
+    x = op.input(0)
+    return emitter.transpose(x, op.attr("perm", list(reversed(range(x.rank)))))
+
+
+@onnx_op("Expand", how="linalg.generic")
+def convert_expand(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Broadcast to the shape that the input's and the given one have together."""
+    x = op.input(0)
+    try:
+        shape = broadcast([x.shape, emitter.run_time_extents(op.input(1))])
+    except ValueError as error:
+        raise NotSupportedError(str(error)) from None
+    return emitter.expand(x, shape)
+
+
+@onnx_op("Concat", how="copies into one buffer")
+def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Inputs side by side along an axis."""
+    parts = [op.input(i) for i in range(len(op.inputs))]
+    axis = normalize_axis(op, op.attr("axis", 1), parts[0].rank)
+    shape = list(parts[0].shape)
+    for part in parts[1:]:
+        op.require(part.rank == len(shape), "inputs of different ranks")
+        for other in range(len(shape)):
+            if other != axis:
+                emitter.check_equal(shape[other], part.shape[other], f"Concat, axis {other}")
+        shape[axis] = shape[axis] + part.shape[axis]
+    whole = [part for part in parts if part.shape[axis].value != 0]
+    if len(whole) == 1:
+        return whole[0]
+    return emitter.concat(whole or parts, axis, tuple(shape))
+
+
+@onnx_op("Split", how="views")
+def convert_split(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
+    """Consecutive parts along an axis."""
+    x = op.input(0)
+    axis = normalize_axis(op, op.attr("axis", 0), x.rank)
+    extent = x.shape[axis]
+    count = op.attr("num_outputs", op.outputs)
+    if "split" in op.attributes:
+        sizes: Sequence[Dim] = [dim(size) for size in op.attr("split")]
+    elif op.optional(1) is not None:
+        sizes = emitter.run_time_extents(op.input(1))
+    else:
+        whole = -(-extent // count)
+        sizes = [whole] * (count - 1) + [extent - whole * (count - 1)]
+        if extent.value is None and op.version < 18:
+            emitter.check_equal(whole * count, extent, "Split into equal parts")
+    op.require(len(sizes) == op.outputs, f"{len(sizes)} parts for {op.outputs} outputs")
+    emitter.check_equal(sum(sizes, dim(0)), extent, "Split")
+    parts, start = [], dim(0)
+    for size in sizes:
+        starts = [start if i == axis else dim(0) for i in range(x.rank)]
+        extents = [size if i == axis else x.shape[i] for i in range(x.rank)]
+        parts.append(emitter.slice(x, starts, extents, [1] * x.rank))
+        start = start + size
+    return parts
+
+
+@onnx_op("Slice", how="view")
+def convert_slice(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Elements from start to end of axes, with a step; bounds clamp to the axis."""
+    x = op.input(0)
+    if op.version < 10:
+        starts: Sequence[Dim] = [dim(v) for v in op.attr("starts")]
+        ends: Sequence[Dim] = [dim(v) for v in op.attr("ends")]
+        axes, steps = op.attr("axes"), None
+    else:
+        starts, ends = emitter.run_time_extents(op.input(1)), emitter.run_time_extents(op.input(2))
+        axes, steps = op.constant(3), op.constant(4)
+    axes = range(len(starts)) if axes is None else [int(v) for v in axes]
+    steps = [1] * len(starts) if steps is None else [int(v) for v in steps]
+    begin, size, step = [dim(0)] * x.rank, list(x.shape), [1] * x.rank
+    for axis, first, last, stride in zip(axes, starts, ends, steps, strict=True):
+        at = normalize_axis(op, axis, x.rank)
+        op.require(stride != 0, "a step of 0")
+        begin[at], size[at] = _window(emitter, first, last, stride, x.shape[at])
+        step[at] = stride
+    if all(stride > 0 for stride in step):
+        return emitter.slice(x, begin, size, step)
+    return emitter.index_map(
+        x,
+        tuple(size),
+        lambda loops: [
+            arith.addi(emitter.index_value(begin[i]), arith.muli(loop, index(step[i]))) for i, loop in enumerate(loops)
+        ],
+    )
+
+
+def _window(emitter: Emitter, start: Dim, end: Dim, step: int, extent: Dim) -> tuple[Dim, Dim]:
+    """First position and number of elements of one axis."""
+    if step > 0:
+        first = _clamp(emitter, start, extent, dim(0), extent)
+        last = _clamp(emitter, end, extent, dim(0), extent)
+        return first, _count(last - first, step)
+    first = _clamp(emitter, start, extent, dim(-1), extent - 1)
+    last = _clamp(emitter, end, extent, dim(-1), extent - 1)
+    return first, _count(first - last, -step)
+
+
+def _count(span: Dim, step: int) -> Dim:
+    number = -(-span // step)
+    if number.value is not None:
+        return number.maximum(0)
+    # A span that is a sum of extents cannot be negative; min(a, n) is one, too.
+    return number if is_extent(span) else number.maximum(0)
+
+
+def _clamp(emitter: Emitter, position: Dim, extent: Dim, low: Dim, high: Dim) -> Dim:
+    """A slice bound, counted from the end when negative, and clamped."""
+    if position.value is not None:
+        if position.value >= 2**31 - 1:
+            return high
+        if position.value <= -(2**31 - 1):
+            return low
+        absolute = extent + position if position.value < 0 else position
+    elif position == extent or is_extent(position):
+        absolute = position
+    else:
+        absolute = _from_end(emitter, position, extent)
+    if absolute.value is not None and high.value is not None and low.value is not None:
+        return dim(max(low.value, min(absolute.value, high.value)))
+    if absolute == high or absolute == low:
+        return absolute
+    if position.value is not None and position.value < 0:
+        return absolute if position.value == -1 and low.value == -1 else absolute.maximum(low)
+    return absolute.minimum(high)
+
+
+def _from_end(emitter: Emitter, position: Dim, extent: Dim) -> Dim:
+    value = emitter.index_value(position)
+    negative = arith.cmpi(arith.CmpIPredicate.slt, value, index(0))
+    whole = arith.select(negative, arith.addi(value, emitter.index_value(extent)), value)
+    return emitter.fresh_symbol(arith.maxsi(whole, index(0)))
+
+
+@onnx_op("Tile", since=6, how="linalg.generic")
+def convert_tile(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The input repeated along every axis."""
+    x, repeats = op.input(0), emitter.run_time_extents(op.input(1))
+    op.require(len(repeats) == x.rank, "one repeat per axis")
+    shape = tuple(extent * times for extent, times in zip(x.shape, repeats, strict=True))
+    split: list[Dim] = []
+    wide: list[Dim] = []
+    for extent, times in zip(x.shape, repeats, strict=True):
+        split += [dim(1), extent]
+        wide += [times, extent]
+    return emitter.reshape(emitter.expand(emitter.reshape(x, tuple(split)), tuple(wide)), shape)
+
+
+@onnx_op("ConstantOfShape", how="linalg.generic")
+def convert_constant_of_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """A tensor filled with one value."""
+    value = np.asarray(op.attr("value", np.zeros(1, np.float32))).reshape(())
+    filling = constant(value, BY_NUMPY[value.dtype])
+    return emitter.elementwise(lambda v: v, [filling], filling.dtype, emitter.run_time_extents(op.input(0)))
+
+
+@onnx_op("Range", how="linalg.generic")
+def convert_range(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Numbers from start towards limit."""
+    start, limit, delta = (op.input(i) for i in range(3))
+    op.require(start.dtype.name in ("int64", "int32"), f"element type {start.dtype}")
+    step = op.constant(2)
+    op.require(step is not None and int(step) > 0, "a step that is not a positive constant")
+    first, last = emitter.run_time_extents(start)[0], emitter.run_time_extents(limit)[0]
+    count = _count(last - first, int(step)) if step is not None else dim(0)
+
+    def number(position: Sequence[Any]) -> Any:
+        return arith.addi(arith.muli(position[0], index(int(delta.constant or 1))), emitter.index_value(first))
+
+    emitter.index_value(first)
+    return emitter.iota((count,), start.dtype, number)
+
+
+@onnx_op("DepthToSpace", "SpaceToDepth", how="view and linalg.generic")
+def convert_depth_space(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Blocks of channels become blocks of pixels, or the other way round."""
+    x, block = op.input(0), op.attr("blocksize")
+    op.require(x.rank == 4, f"rank {x.rank}")
+    n, c, h, w = x.shape
+    if op.op == "SpaceToDepth":
+        split = emitter.reshape(x, (n, c, h // block, dim(block), w // block, dim(block)))
+        moved = emitter.transpose(split, (0, 3, 5, 1, 2, 4))
+        return emitter.reshape(moved, (n, c * block * block, h // block, w // block))
+    depth = c // (block * block)
+    if op.attr("mode", "DCR") == "DCR":
+        split, order = emitter.reshape(x, (n, dim(block), dim(block), depth, h, w)), (0, 3, 4, 1, 5, 2)
+    else:
+        split, order = emitter.reshape(x, (n, depth, dim(block), dim(block), h, w)), (0, 1, 4, 2, 5, 3)
+    return emitter.reshape(emitter.transpose(split, order), (n, depth, h * block, w * block))
+
+
+@onnx_op("Trilu", how="linalg.generic")
+def convert_trilu(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The upper or lower triangle; zeros elsewhere."""
+    x = op.input(0)
+    op.require(x.rank >= 2, f"rank {x.rank}")
+    offset = emitter.run_time_extents(op.input(1))[0] if op.optional(1) is not None else dim(0)
+    upper = bool(op.attr("upper", 1))
+    return emitter.band(x, offset, keep_above=upper)
+
+

@@ -1,0 +1,72 @@
+"""A tensor while it is converted: its SSA value, symbolic shape, element type, and what is known of its contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hip_compiler.dtypes import DType
+from hip_compiler.shapes import Dim, Shape, dim
+
+
+@dataclass
+class Tensor:
+    """One ONNX value during conversion.
+
+    Attributes:
+        shape: extents, known or symbolic.
+        dtype: ONNX element type; the SSA value has its storage type.
+        value: SSA value of type ``tensor<...>``; None until something needs it (contents alone may be enough).
+        contents: elements known at compile time: an array of the dtype, or of dtype ``object`` holding `Dim`.
+    """
+
+    shape: Shape
+    dtype: DType
+    value: Any = None
+    contents: np.ndarray | None = None
+    buffer: str | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape as numbers, when every extent is known."""
+        extents = [extent.value for extent in self.shape]
+        return None if None in extents else tuple(extents)  # type: ignore[arg-type]
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The contents, when they are numbers."""
+        return None if self.contents is None or self.contents.dtype == object else self.contents
+
+    @property
+    def size(self) -> int | None:
+        """Number of elements, when known."""
+        extents = self.static_shape
+        return None if extents is None else int(np.prod(extents, dtype=np.int64))
+
+    def extents(self) -> tuple[Dim, ...] | None:
+        """The contents of an integer tensor as extents, in row-major order; None where they are not known."""
+        if self.contents is None or self.dtype.kind not in ("int", "uint", "bool"):
+            return None
+        return tuple(element if isinstance(element, Dim) else dim(int(element)) for element in self.contents.flat)
+
+
+def constant(array: np.ndarray, dtype: DType, buffer: str | None = None) -> Tensor:
+    """A tensor with known contents; ``buffer`` is its key in the constant pool, if it has one."""
+    return Tensor(tuple(dim(extent) for extent in array.shape), dtype, contents=array, buffer=buffer)
+
+
+def symbolic(elements: np.ndarray, dtype: DType) -> Tensor:
+    """An integer tensor of extents; becomes numbers when every extent is known."""
+    flat = [element if isinstance(element, Dim) else dim(int(element)) for element in elements.flat]
+    values = [element.value for element in flat]
+    if all(value is not None for value in values):
+        return constant(np.array(values, dtype=dtype.numpy).reshape(elements.shape), dtype)
+    held = np.empty(len(flat), dtype=object)
+    held[:] = flat
+    return Tensor(tuple(dim(extent) for extent in elements.shape), dtype, contents=held.reshape(elements.shape))

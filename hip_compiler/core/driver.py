@@ -1,0 +1,163 @@
+"""`compile`: an ONNX model becomes an artifact."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import metadata as distributions
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from hip_compiler.core.codegen import translate
+from hip_compiler.core.constants import ConstantPool
+from hip_compiler.core.dialects.load import make_context
+from hip_compiler.core.frontend import import_model
+from hip_compiler.core.mlir import ir
+from hip_compiler.core.options import CompileOptions
+from hip_compiler.core.passes.base import PassContext
+from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.registry import Registry, load_registry
+from hip_compiler.runtime import Artifact, Bitcode, Metadata, publish
+from hip_compiler.runtime.loader import machine_code
+from hip_compiler.runtime.metadata import tensors
+
+INTERFACE = "hip.interface"
+_TOOLCHAIN = ("hip-compiler", "torch-mlir", "llvmlite", "onnx", "numpy")
+
+
+@dataclass
+class CompileReport:
+    """What a compilation took and found.
+
+    Attributes:
+        phases: seconds of import, pipeline, translation and machine code.
+        passes: seconds per pass.
+        arena: bytes of the planned arena, and the least any plan could have.
+    """
+
+    phases: dict[str, float] = field(default_factory=dict)
+    passes: list[PassTime] = field(default_factory=list)
+    arena: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An artifact and the report of its making."""
+
+    artifact: Artifact
+    report: CompileReport
+
+
+def compile_model(
+    model: str | Path | bytes | onnx.ModelProto,
+    options: CompileOptions,
+    *,
+    output: Path | None = None,
+    progress: Callable[[str], None] = lambda phase: None,
+) -> Compiled:
+    """Compile an ONNX model.
+
+    Args:
+        model: path, serialised bytes, or the message itself.
+        output: artifact folder to make; None: a temporary one that lives as long as the artifact.
+        progress: called with the name of every phase as it begins.
+
+    Raises:
+        HipCompilerError: what is wrong with the model, the options, a plugin, or the pipeline.
+        UnsupportedError: one report of every node that cannot be compiled.
+    """
+    report = CompileReport()
+    registry = load_registry(options.plugins)
+    target = registry.targets.get(options.target)
+    if target is None:
+        raise HipCompilerError(
+            ErrorCode.TARGET_UNKNOWN,
+            f"there is no target '{options.target}'",
+            hint=f"registered targets: {', '.join(sorted(registry.targets))}",
+        )
+    clock = _Phases(report.phases, progress)
+    with clock("import"):
+        context = make_context(registry)
+        pool = ConstantPool()
+        module = import_model(model, context, pool)
+    passes = PassContext(
+        options, target, dict(registry.ops), {(claim.domain, claim.op): claim for claim in registry.onnx_ops}, pool
+    )
+    with clock("passes"):
+        plan = plan_compile(registry, options, context)
+        report.passes = run_plan(plan, module, passes, registry).times
+        check_entry_point(plan, module)
+    report.arena = dict(passes.reports.get("arena", {}))
+    with clock("translate"), context, ir.Location.unknown():
+        bitcode = translate(module)
+    with clock("machine code"):
+        artifact = publish(
+            _metadata(module, passes, registry),
+            bitcode,
+            folder=output,
+            plugins=_plugin_bitcode(registry, options.target),
+            write_constants=pool.write if pool.size else None,
+        )
+        machine_code(artifact)
+    return Compiled(artifact, report)
+
+
+class _Phases:
+    def __init__(self, seconds: dict[str, float], progress: Callable[[str], None]) -> None:
+        self.seconds = seconds
+        self.progress = progress
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.progress(name)
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+
+def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
+    attributes = module.operation.attributes
+    interface = json.loads(attributes[INTERFACE].value) if INTERFACE in attributes else {"inputs": [], "outputs": []}
+    return Metadata(
+        name=attributes["onnx.model"].value if "onnx.model" in attributes else "model",
+        target=passes.target.name,
+        inputs=tensors(interface["inputs"]),
+        outputs=tensors(interface["outputs"]),
+        opt_level=passes.options.opt_level,  # type: ignore[arg-type]
+        libraries=tuple(library.name for library in registry.libraries(passes.target.name)),
+        arena=passes.reports.get("arena", {}),
+        toolchain=_versions(),
+        plugins_used={
+            record.id: f"{record.distribution} {record.version}" for record in registry.plugins if not record.builtin
+        },
+        ops=dict(Counter(passes.reports.get("ops", {}))),
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in _TOOLCHAIN:
+        try:
+            versions[name] = distributions.version(name)
+        except distributions.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def _plugin_bitcode(registry: Registry, target: str) -> Sequence[Bitcode]:
+    return [
+        Bitcode(
+            f"{registry.owner(entry)}",
+            entry.source if isinstance(entry.source, bytes) else entry.source.read_bytes(),
+            entry.overrides,
+        )
+        for entry in registry.bitcode(target)
+    ]

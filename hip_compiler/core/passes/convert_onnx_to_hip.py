@@ -1,0 +1,235 @@
+"""`convert-onnx-to-hip`: operators become library operations, generic loops and views."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
+from hip_compiler.core.conversion.converter import Converter
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.extents import ExtentValues, index
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
+from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.frontend.attributes import constant_array, dense_array, dtype_of, shape_of
+from hip_compiler.core.frontend.opsets import module_opsets, opset_of
+from hip_compiler.core.mlir import ir, tensor
+from hip_compiler.core.passes.base import PassContext
+from hip_compiler.dtypes import BY_NUMPY
+from hip_compiler.errors import ErrorCode, HipCompilerError, UnsupportedError
+from hip_compiler.shapes import Shape, Symbol, dim, symbol
+
+ENTRY = "main_graph"
+INTERFACE = "hip.interface"
+
+
+@dataclass(frozen=True)
+class ConvertOnnxToHip:
+    """In: `@main_graph(%ctx, ...)` of `onnx` operations. Out: the same function of `hip`, `linalg` and `tensor`
+    operations on storage types, and the module attribute `hip.interface`.
+
+    Raises:
+        UnsupportedError: one report of every operator that has no conversion.
+    """
+
+    def apply(self, module: Any, context: PassContext) -> None:
+        for op in list(module.regions[0].blocks[0].operations):
+            if op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == ENTRY:
+                _FunctionConversion(module, op.operation, context).run()
+                return
+        raise HipCompilerError(ErrorCode.PASS_FAILED, f"the module has no function @{ENTRY}")
+
+
+class _FunctionConversion:
+    def __init__(self, module: Any, function: Any, context: PassContext) -> None:
+        self.module = module
+        self.old = function
+        self.context = context
+        self.opsets = module_opsets(module)
+        self.tensors: dict[Any, Tensor | None] = {}
+
+    def run(self) -> None:
+        old_block = self.old.regions[0].blocks[0]
+        arguments = list(old_block.arguments)
+        if not arguments or str(arguments[0].type) != "!hip.context":
+            raise HipCompilerError(
+                ErrorCode.PASS_FAILED, f"@{ENTRY} has no context argument", hint="run hip-add-context-arg before this pass"
+            )
+        inputs = [self._input(position, argument) for position, argument in enumerate(arguments[1:])]
+        with ir.InsertionPoint(self.old), self.old.location:
+            function, block = self._new_function(inputs)
+            with ir.InsertionPoint(block):
+                marker = ir.Operation.create("onnx.EntryMarker")
+            emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)))
+            converter = Converter(emitter, self.opsets)
+            with ir.InsertionPoint(block):
+                for (_, source), argument, value in zip(inputs, arguments[1:], list(block.arguments)[1:], strict=True):
+                    source.value = value
+                    self.tensors[argument] = source
+                    self._bind(source, emitter)
+                results = self._body(old_block, converter)
+                if converter.findings:
+                    function.erase()
+                    raise UnsupportedError(converter.findings, hint="hip-compiler coverage lists what can be compiled")
+                values = [emitter.value(result) for result in results]
+                ir.Operation.create("func.return", operands=values)
+            marker.erase()
+        self._finish(function, block, inputs, results, values)
+
+    def _input(self, position: int, argument: Any) -> tuple[str, Tensor]:
+        attributes = self._interface("arg_attrs", position + 1)
+        name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
+        dtype, extents = dtype_of(argument.type), shape_of(argument.type)
+        if dtype is None or extents is None or dtype.kind == "string":
+            raise HipCompilerError(
+                ErrorCode.UNSUPPORTED,
+                f"graph input '{name}' is of type {argument.type}",
+                why="inputs must be tensors of numbers with a known rank",
+            )
+        names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
+        shape = []
+        for axis, extent in enumerate(extents):
+            given = names[axis] if axis < len(names) else ""
+            shape.append(dim(extent) if extent is not None else symbol(given or f"?{position}_{axis}"))
+        return name, Tensor(tuple(shape), dtype)
+
+    def _interface(self, kind: str, position: int) -> Mapping[str, Any]:
+        attributes = self.old.attributes
+        return attributes[kind][position] if kind in attributes else {}
+
+    def _new_function(self, inputs: list[tuple[str, Tensor]]) -> tuple[Any, Any]:
+        emitter = Emitter(self.context, ExtentValues(None))
+        types = [ir.Type.parse("!hip.context"), *(emitter.tensor_type(t.shape, t.dtype) for _, t in inputs)]
+        function = ir.Operation.create(
+            "func.func",
+            regions=1,
+            attributes={"sym_name": ir.StringAttr.get(f"{ENTRY}.converted"), "function_type": _function_type(types, [])},
+        )
+        return function, function.regions[0].blocks.append(*types)
+
+    def _bind(self, source: Tensor, emitter: Emitter) -> None:
+        """Tie the symbols of an input to its run-time extents; the first input that has a symbol decides."""
+        for axis, extent in enumerate(source.shape):
+            if extent.value is None:
+                atom = extent.terms[0][0][0]
+                assert isinstance(atom, Symbol)
+                if not emitter.extents.is_bound(atom):
+                    with emitter.extents.entry:
+                        value = tensor.dim(source.value, index(axis))
+                    emitter.extents.bind(atom, value, at_entry=True)
+
+    def _body(self, block: Any, converter: Converter) -> list[Tensor]:
+        for op in block.operations:
+            operation = op.operation
+            if operation.name == "func.return":
+                return [self._result(operand, converter) for operand in operation.operands]
+            with operation.location:
+                self._convert(operation, converter)
+        return []
+
+    def _result(self, value: Any, converter: Converter) -> Tensor:
+        result = self.tensors.get(value)
+        if result is None:
+            assert converter.findings, "a result without conversion has a finding"
+            return Tensor((), BY_NUMPY[_FLOAT32], value)
+        return result
+
+    def _convert(self, operation: Any, converter: Converter) -> None:
+        if operation.name == "onnx.NoValue":
+            self.tensors[operation.result] = None
+            return
+        if operation.name == "onnx.Constant":
+            self._constant(operation, converter)
+            return
+        operands = list(operation.operands)
+        if any(operand not in self.tensors for operand in operands):
+            return  # It depends on an operator that is reported already.
+        op = self._onnx_op(operation, operands)
+        try:
+            results = converter.convert(op)
+        except HipCompilerError as error:
+            error.where = error.where or f"{op.name} ({op.op})"
+            raise
+        for value, result in zip(operation.results, results, strict=False):
+            if result is not None:
+                self.tensors[value] = result
+
+    def _constant(self, operation: Any, converter: Converter) -> None:
+        array = constant_array(operation.result, self.context.constants)
+        assert array is not None
+        if array.dtype == object:
+            op = self._onnx_op(operation, [])
+            converter.report(op, "string tensors are not supported")
+            return
+        attributes = operation.attributes
+        buffer = attributes["buffer"].value if "buffer" in attributes else None
+        self.tensors[operation.result] = constant(array, BY_NUMPY[array.dtype], buffer)
+
+    def _onnx_op(self, operation: Any, operands: list[Any]) -> OnnxOp:
+        attributes = operation.attributes
+        domain = attributes["domain"].value if "domain" in attributes else ""
+        values = {
+            name: _python_value(attributes[name])
+            for name in attributes
+            if name not in ("domain", "region_names") and not name.startswith("hip.")
+        }
+        for number, name in enumerate(attributes["region_names"] if "region_names" in attributes else ()):
+            values[name.value] = operation.regions[number]
+        return OnnxOp(
+            name=_location_name(operation.location),
+            op=operation.name.removeprefix("onnx."),
+            domain=domain,
+            version=opset_of(operation, self.opsets),
+            inputs=[self.tensors[operand] for operand in operands],
+            outputs=len(operation.results),
+            attributes=values,
+            used=[any(True for _ in result.uses) for result in operation.results],
+        )
+
+    def _finish(
+        self, function: Any, block: Any, inputs: list[tuple[str, Tensor]], results: list[Tensor], values: list[Any]
+    ) -> None:
+        arguments = [argument.type for argument in block.arguments]
+        function.attributes["function_type"] = _function_type(arguments, [value.type for value in values])
+        outputs = []
+        for position, result in enumerate(results):
+            attributes = self._interface("res_attrs", position)
+            outputs.append((attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result))
+        interface = {"inputs": [_entry(*pair) for pair in inputs], "outputs": [_entry(*pair) for pair in outputs]}
+        self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
+        self.old.erase()
+        function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
+
+
+_FLOAT32 = next(numpy for numpy, dtype in BY_NUMPY.items() if dtype.name == "float")
+
+
+def _function_type(arguments: list[Any], results: list[Any]) -> Any:
+    return ir.TypeAttr.get(ir.FunctionType.get(arguments, results))
+
+
+def _entry(name: str, source: Tensor) -> dict[str, Any]:
+    return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
+
+
+def _interface_shape(shape: Shape) -> list[int | str]:
+    return [str(extent) if extent.value is None else extent.value for extent in shape]
+
+
+def _location_name(location: Any) -> str:
+    text = str(location)
+    return text[5:-2] if text.startswith('loc("') and text.endswith('")') else text
+
+
+def _python_value(attribute: Any) -> Any:
+    if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr)):
+        return attribute.value
+    if isinstance(attribute, (ir.DenseI64ArrayAttr, ir.DenseF32ArrayAttr)):
+        return list(attribute)
+    if isinstance(attribute, ir.ArrayAttr):
+        return [_python_value(element) for element in attribute]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return dense_array(attribute)
+    raise NotSupportedError(f"attribute {attribute}")

@@ -1,0 +1,70 @@
+"""`hip-pack-weights`: constant right-hand sides of products in the layout that the kernels read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hip_compiler.core.dialects.access import create_op, read_op
+from hip_compiler.core.dialects.hip.matmul import PANEL
+from hip_compiler.core.mlir import ir
+from hip_compiler.core.passes.base import PassContext
+from hip_compiler.core.passes.walk import operations_named
+
+FEATURE = "packed-weights"
+
+
+@dataclass(frozen=True)
+class PackWeights:
+    """In: `hip.matmul` with a constant matrix on the right. Out: the same with the matrix in panels of columns,
+    `[ceil(N / 32), K, 32]`, zero-padded, so that a kernel reads it in one stream. For targets with that feature.
+    """
+
+    def apply(self, module: Any, context: PassContext) -> None:
+        if FEATURE not in context.target.features:
+            return
+        packed: dict[tuple[str, bool], str] = {}
+        for op in operations_named(module, "hip.matmul"):
+            definition = context.ops[op.name]
+            parts = read_op(definition, op)
+            matrix = parts.inputs["b"]
+            if parts.attributes["packed"] or not _is_large_f32_constant(matrix):
+                continue
+            source = matrix.owner.operation.attributes["buffer"].value
+            transposed = parts.attributes["trans_b"]
+            array = context.constants.get(source)
+            columns = array.T if transposed else array
+            if (source, transposed) not in packed:
+                packed[source, transposed] = context.constants.add(f"{source}.packed", pack(columns))
+            key = packed[source, transposed]
+            with ir.InsertionPoint(op), op.location:
+                shape = [-(-columns.shape[1] // PANEL), columns.shape[0], PANEL]
+                panels = ir.Operation.create(
+                    "hip.constant",
+                    results=[ir.RankedTensorType.get(shape, matrix.type.element_type)],
+                    attributes={"buffer": ir.StringAttr.get(key)},
+                ).result
+                attributes = parts.attributes | {"packed": True, "trans_b": False, "n": columns.shape[1]}
+                inputs = [panels if name == "b" else value for name, value in parts.inputs.items()]
+                made = create_op(definition, inputs, list(parts.outputs.values()), attributes)
+            op.results[0].replace_all_uses_with(made.results[0])
+            op.erase()
+
+
+def pack(matrix: np.ndarray) -> np.ndarray:
+    """`[K, N]` to `[ceil(N / 32), K, 32]`, zeros beyond N."""
+    rows, columns = matrix.shape
+    panels = -(-columns // PANEL)
+    padded = np.zeros((rows, panels * PANEL), matrix.dtype)
+    padded[:, :columns] = matrix
+    return np.ascontiguousarray(padded.reshape(rows, panels, PANEL).transpose(1, 0, 2))
+
+
+def _is_large_f32_constant(value: Any) -> bool:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "hip.constant":
+        return False
+    kind = value.type
+    return "buffer" in owner.operation.attributes and kind.rank == 2 and str(kind.element_type) == "f32"

@@ -1,0 +1,138 @@
+"""Which plugins are installed, and which are selected. Reads distribution metadata; imports nothing of a plugin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from hip_compiler import knobs
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.hookspecs import API_VERSION
+from hip_compiler.registry.names import listing, nearest
+
+PLUGIN_GROUP = "hip_compiler.plugins"
+API_GROUP = "hip_compiler.api"
+
+
+@dataclass(frozen=True)
+class InstalledPlugin:
+    """A plugin found in the metadata of an installed distribution.
+
+    Attributes:
+        id: name of the entry point.
+        distribution: name of the distribution on the package index.
+        api: value of the entry point of the same name in the group ``hip_compiler.api``; empty where there is none.
+        entry_point: what to import.
+    """
+
+    id: str
+    distribution: str
+    version: str
+    api: str
+    entry_point: EntryPoint
+
+    def __str__(self) -> str:
+        return f"plugin '{self.id}' of {self.distribution} {self.version}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Plugin ids in the order in which they take part.
+
+    Attributes:
+        ids: ids; None: every installed plugin, sorted by id.
+        source: who asked for it, for messages.
+    """
+
+    ids: tuple[str, ...] | None
+    source: str
+
+    @property
+    def explicit(self) -> bool:
+        return self.ids is not None
+
+
+def select(plugins: Sequence[str] | None) -> Selection:
+    """The selection of a call: its own list, else HIPDNN_EP_COMPILER_PLUGINS, else everything installed."""
+    if plugins is not None:
+        return Selection(tuple(plugins), "plugins=")
+    if knobs.PLUGINS.is_set():
+        words = re.split("[;,]", knobs.PLUGINS.read())
+        return Selection(tuple(word.strip() for word in words if word.strip()), knobs.PLUGINS.name)
+    return Selection(None, "every installed plugin")
+
+
+def installed() -> tuple[InstalledPlugin, ...]:
+    """Every installed plugin, sorted by id, then distribution."""
+    declared: dict[tuple[str, str], str] = {}
+    for point in entry_points(group=API_GROUP):
+        if point.dist is not None:
+            declared[point.dist.name, point.name] = point.value
+    found = [
+        InstalledPlugin(
+            point.name, point.dist.name, point.dist.version, declared.get((point.dist.name, point.name), ""), point
+        )
+        for point in entry_points(group=PLUGIN_GROUP)
+        if point.dist is not None
+    ]
+    return tuple(sorted(found, key=lambda plugin: (plugin.id, plugin.distribution)))
+
+
+def chosen(selection: Selection, available: Iterable[InstalledPlugin]) -> list[tuple[InstalledPlugin, ...]]:
+    """The selected plugins in order. An element holds several where distributions claim one id.
+
+    Raises:
+        HipCompilerError: `HIPC0401`, an id that is not installed; `HIPC0001`, an id listed twice.
+    """
+    by_id: dict[str, tuple[InstalledPlugin, ...]] = {}
+    for plugin in available:
+        by_id[plugin.id] = (*by_id.get(plugin.id, ()), plugin)
+    if selection.ids is None:
+        return list(by_id.values())
+    for id_ in selection.ids:
+        if selection.ids.count(id_) > 1:
+            raise HipCompilerError(ErrorCode.USAGE, f"plugin '{id_}' is listed more than once", where=selection.source)
+        if id_ not in by_id:
+            raise HipCompilerError(
+                ErrorCode.PLUGIN_UNKNOWN,
+                f"no plugin '{id_}' is installed",
+                where=selection.source,
+                why=f"installed plugins: {listing(by_id)}",
+                hint=nearest(id_, by_id) or "install the package that provides it, or take it off the list",
+            )
+    return [by_id[id_] for id_ in selection.ids]
+
+
+def check_api(plugin: InstalledPlugin) -> None:
+    """Refuse a plugin that was written for another version of the hooks.
+
+    The declaration is an entry point, so that it is read without importing the plugin, and any build
+    backend can write it: ``v1`` for version 1, ``v1.v3`` for versions 1 to 3.
+
+    Raises:
+        HipCompilerError: `HIPC0402`.
+    """
+    ours = f"this hip-compiler offers version {API_VERSION}"
+    match = re.fullmatch(r"v(\d+)(?:\.v(\d+))?", plugin.api)
+    if match is None:
+        said = f"declares '{plugin.api}'" if plugin.api else "declares no version"
+        raise HipCompilerError(
+            ErrorCode.PLUGIN_API,
+            f"{plugin} does not say which plugin API it was written for",
+            why=f"it {said}; {ours}",
+            hint=f'its pyproject.toml needs [project.entry-points."{API_GROUP}"] {plugin.id} = "v{API_VERSION}"',
+        )
+    first, last = int(match[1]), int(match[2] or match[1])
+    if first <= API_VERSION <= last:
+        return
+    written = f"version {first}" if first == last else f"versions {first} to {last}"
+    newer = first > API_VERSION
+    raise HipCompilerError(
+        ErrorCode.PLUGIN_API,
+        f"{plugin} was written for {written} of the plugin API",
+        why=ours,
+        hint=("upgrade hip-compiler" if newer else f"upgrade {plugin.distribution}")
+        + f", or leave '{plugin.id}' out of {knobs.PLUGINS.name}",
+    )

@@ -1,0 +1,84 @@
+"""What became of each plugin."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from hip_compiler.registry.contributions import (
+    BitcodeContribution,
+    Contribution,
+    DialectContribution,
+    KernelContribution,
+    LibraryContribution,
+    OnnxOpClaim,
+    PassContribution,
+    PipelineContribution,
+    SlotRequest,
+    TargetContribution,
+)
+
+State = Literal["active", "refused", "unselected"]
+
+
+@dataclass(frozen=True)
+class PluginRecord:
+    """What became of one plugin.
+
+    Attributes:
+        api: API range as the plugin declares it.
+        reason: why it was refused, in words.
+        contributions: what it contributes; empty unless active.
+    """
+
+    id: str
+    distribution: str
+    version: str
+    api: str
+    state: State
+    reason: str = ""
+    contributions: tuple[Contribution, ...] = ()
+
+    def __str__(self) -> str:
+        return f"plugin '{self.id}' of {self.distribution} {self.version}"
+
+    @property
+    def builtin(self) -> bool:
+        return self.id == "builtin"
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of what it contributes, for cache keys. Code is covered by the version."""
+        parts = hashlib.sha256(f"{self.id} {self.distribution} {self.version}".encode())
+        for contribution in self.contributions:
+            parts.update(describe(contribution).encode())
+            if isinstance(contribution, (BitcodeContribution, KernelContribution)):
+                source = contribution.source
+                parts.update(source if isinstance(source, bytes) else source.read_bytes())
+        return parts.hexdigest()
+
+
+def describe(contribution: Contribution) -> str:
+    """A contribution in a few words, for tables."""
+    match contribution:
+        case SlotRequest(slot=slot, pipeline=pipeline):
+            return f"slot {slot}: {pipeline}"
+        case OnnxOpClaim(domain=domain, op=op, since=since, until=until):
+            return f"ONNX {domain}::{op} {since}..{until or ''}"
+        case _:
+            return f"{KINDS[type(contribution)]} {contribution.name}"
+
+
+KINDS: dict[type, str] = {
+    PassContribution: "pass",
+    SlotRequest: "slot",
+    PipelineContribution: "pipeline",
+    DialectContribution: "dialect",
+    OnnxOpClaim: "ONNX operator",
+    BitcodeContribution: "bitcode",
+    LibraryContribution: "library",
+    KernelContribution: "kernels",
+    TargetContribution: "target",
+}

@@ -1,0 +1,107 @@
+"""DLPack in: CPU tensors of other libraries as NumPy views, without a copy.
+
+NumPy's own importer knows none of the narrow types (bfloat16, the 8-bit floats); the capsule is read here.
+Structures and codes: https://github.com/dmlc/dlpack, `dlpack.h`, version 1.1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hip_compiler.errors import ErrorCode, HipCompilerError
+
+_CPU_DEVICES = {1: "CPU", 3: "CUDA host", 11: "ROCm host"}
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA managed", 14: "oneAPI"}
+
+_DTYPES: dict[tuple[int, int], np.dtype[Any]] = {
+    (code, bits): np.dtype(name)
+    for code, letter, widths in ((0, "int", (8, 16, 32, 64)), (1, "uint", (8, 16, 32, 64)), (2, "float", (16, 32, 64)))
+    for bits in widths
+    for name in (f"{letter}{bits}",)
+} | {
+    (4, 16): np.dtype(ml_dtypes.bfloat16),
+    (5, 64): np.dtype(np.complex64),
+    (5, 128): np.dtype(np.complex128),
+    (6, 8): np.dtype(np.bool_),
+    (10, 8): np.dtype(ml_dtypes.float8_e4m3fn),
+    (11, 8): np.dtype(ml_dtypes.float8_e4m3fnuz),
+    (12, 8): np.dtype(ml_dtypes.float8_e5m2),
+    (13, 8): np.dtype(ml_dtypes.float8_e5m2fnuz),
+    (14, 8): np.dtype(ml_dtypes.float8_e8m0fnu),
+}
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Memory:
+    """Keeps the capsule alive as long as a view of its tensor is; its destructor frees the tensor."""
+
+    def __init__(self, capsule: object, interface: dict[str, Any]) -> None:
+        self._capsule = capsule
+        self.__array_interface__ = interface
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def from_dlpack(tensor: Any, name: str) -> np.ndarray:
+    """A read-only view of a CPU tensor.
+
+    Args:
+        tensor: an object with `__dlpack__`.
+        name: name of the input, for messages.
+
+    Raises:
+        HipCompilerError: `HIPC0700`, when the tensor is not on the CPU, refuses, or has an unknown type.
+    """
+    if hasattr(tensor, "__dlpack_device__"):
+        device, _ = tensor.__dlpack_device__()
+        if int(device) not in _CPU_DEVICES:
+            where = _DEVICES.get(int(device), f"device type {int(device)}")
+            raise _refused(name, f"is on {where}, not on the CPU", hint="copy it to the CPU first")
+    try:
+        capsule = tensor.__dlpack__()
+        # The capsule is not marked as consumed: it stays the owner, and frees the tensor when it goes.
+        address = _capsule_pointer(capsule, b"dltensor")
+    except (BufferError, RuntimeError, ValueError, TypeError) as error:
+        raise _refused(name, f"does not export its memory: {error}", hint="pass a NumPy array") from error
+    view = _Tensor.from_address(address)
+    dtype = _DTYPES.get((view.code, view.bits)) if view.lanes == 1 else None
+    if dtype is None:
+        raise _refused(name, f"has DLPack type code {view.code}, {view.bits} bits, {view.lanes} lanes")
+    shape = tuple(view.shape[: view.rank])
+    strides = tuple(view.strides[axis] * dtype.itemsize for axis in range(view.rank)) if view.strides else None
+    memory = _Memory(
+        capsule,
+        {
+            "version": 3,
+            "shape": shape,
+            "typestr": f"|V{dtype.itemsize}",
+            "data": ((view.data or 0) + view.byte_offset, True),
+            "strides": strides,
+        },
+    )
+    return np.asarray(memory).view(dtype)
+
+
+def _refused(name: str, what: str, hint: str = "") -> HipCompilerError:
+    return HipCompilerError(ErrorCode.FEED, f"input '{name}' {what}", hint=hint)

@@ -1,0 +1,107 @@
+"""An artifact -> machine code for the CPU at hand, from the artifact's own cache where it fits."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import llvmlite
+
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.runtime import cpu, native
+from hip_compiler.runtime.abi import ABI_VERSION
+from hip_compiler.runtime.artifact import Artifact
+from hip_compiler.runtime.jit import Program, shared_runtime
+from hip_compiler.runtime.linker import Bitcode, build_object
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """Machine code of an artifact.
+
+    Attributes:
+        image: ELF object.
+        runtime: the shared runtime that it uses; None: it holds its own.
+        cached: it was found in the artifact.
+        seconds: how long each step took.
+    """
+
+    image: bytes
+    runtime: Program | None
+    cached: bool
+    seconds: dict[str, float]
+
+
+def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> MachineCode:
+    """Machine code of an artifact, linked and generated when the artifact keeps none that fits.
+
+    The model uses the runtime's machine code, which is loaded once per process. Where a plugin overrides a function of
+    the runtime, or the runtime exists as bitcode alone, it is linked into the model's instead.
+
+    Args:
+        runtime_bitcode: runtime of the artifact's target; None: the host runtime of this package.
+
+    Raises:
+        HipCompilerError: `HIPC0502`, when the target has no runtime here; and the errors of `build_object`,
+            `native.find` and the artifact.
+    """
+    start = time.perf_counter()
+    shared: Program | None = None
+    bitcode = runtime_bitcode
+    if bitcode is None:
+        found = _host_runtime(artifact)
+        if any(entry.overrides for entry in artifact.metadata.plugins):
+            bitcode = found.bitcode
+        else:
+            shared = shared_runtime(found.image, native.file_digest(found.image))
+    key = object_key(artifact, native.file_digest(bitcode) if bitcode else "shared")
+    cached = artifact.cached_object(key)
+    if cached is not None:
+        return MachineCode(cached, shared, True, {"read": time.perf_counter() - start})
+    linked = build_object(
+        artifact.model_bitcode(),
+        Bitcode("the runtime", bitcode.read_bytes()) if bitcode else None,
+        artifact.plugin_bitcode(),
+        cpu.host(),
+        artifact.metadata.opt_level,
+        shared.symbols if shared else (),
+    )
+    artifact.keep_object(key, linked.image)
+    return MachineCode(linked.image, shared, False, linked.seconds)
+
+
+def object_key(artifact: Artifact, runtime: str) -> str:
+    """Name of the machine code for this CPU: a digest of everything that can change it.
+
+    Args:
+        runtime: digest of the runtime bitcode that it holds, or ``shared``: the runtime is no part of it.
+    """
+    host = cpu.host()
+    metadata = artifact.metadata
+    parts = [
+        str(ABI_VERSION),
+        llvmlite.__version__,
+        host.triple,
+        host.name,
+        host.features,
+        runtime,
+        str(metadata.opt_level),
+        metadata.model.sha256,
+    ]
+    for entry in metadata.plugins:
+        parts += [entry.sha256, entry.owner, *entry.overrides]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _host_runtime(artifact: Artifact) -> native.NativeRuntime:
+    target = artifact.metadata.target
+    if target != "host":
+        raise HipCompilerError(
+            ErrorCode.TARGET_UNKNOWN,
+            f"the artifact is for target '{target}', whose runtime is not at hand",
+            where=str(artifact.folder),
+            hint="install the plugin that brings the target",
+        )
+    return native.find()

@@ -1,0 +1,192 @@
+"""What `metadata.json` of an artifact says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.runtime.abi import ABI_VERSION, MAX_RANK
+from hip_compiler.runtime.cpu import OptLevel
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One input or output.
+
+    Attributes:
+        name: name in the model.
+        dtype: element type.
+        shape: extents; a string is a symbol: one extent, known at run time, wherever the symbol stands.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int | str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(str(extent) for extent in self.shape)}]"
+
+
+@dataclass(frozen=True)
+class BitcodeFile:
+    """A bitcode file of the artifact: its name, its SHA-256, who brought it, and what it overrides."""
+
+    file: str
+    sha256: str
+    owner: str = "the compiled model"
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConstantsFile:
+    """The file of constants, and its size."""
+
+    file: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Contents of `metadata.json`.
+
+    Attributes:
+        name: name of the model.
+        target: target that it was compiled for.
+        inputs: interface, in the order of the ABI.
+        outputs: interface, in the order of the ABI.
+        opt_level: optimisation level of machine code.
+        libraries: shared libraries that the program needs.
+        arena: what the memory planner reports.
+        toolchain: versions of what made the artifact, by name.
+        plugins_used: plugins that took part in the compilation: distribution and version, by plugin id.
+        ops: how many operations of each kind the program has.
+        model: the generated code; filled in when the artifact is published.
+        plugins: bitcode of plugins, in link order; filled in when the artifact is published.
+        constants: the constants; filled in when the artifact is published.
+    """
+
+    name: str
+    target: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    opt_level: OptLevel = 3
+    libraries: tuple[str, ...] = ()
+    arena: Mapping[str, Any] = field(default_factory=dict)
+    toolchain: Mapping[str, str] = field(default_factory=dict)
+    plugins_used: Mapping[str, str] = field(default_factory=dict)
+    ops: Mapping[str, int] = field(default_factory=dict)
+    model: BitcodeFile = BitcodeFile("model.bc", "")
+    plugins: tuple[BitcodeFile, ...] = ()
+    constants: ConstantsFile | None = None
+    abi_version: int = ABI_VERSION
+
+    def to_json(self) -> str:
+        """Text of `metadata.json`."""
+        document = {
+            "format": FORMAT,
+            "abi_version": self.abi_version,
+            "name": self.name,
+            "target": self.target,
+            "inputs": [_tensor_to_json(info) for info in self.inputs],
+            "outputs": [_tensor_to_json(info) for info in self.outputs],
+            "model": _bitcode_to_json(self.model),
+            "plugins": [_bitcode_to_json(entry) for entry in self.plugins],
+            "constants": None if self.constants is None else vars(self.constants),
+            "opt_level": self.opt_level,
+            "libraries": list(self.libraries),
+            "arena": dict(self.arena),
+            "toolchain": dict(self.toolchain),
+            "plugins_used": dict(self.plugins_used),
+            "ops": dict(self.ops),
+        }
+        return json.dumps(document, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, where: str = "") -> Metadata:
+        """Read `metadata.json`.
+
+        Raises:
+            HipCompilerError: `HIPC0600`, when the text is not that of a complete `metadata.json`.
+        """
+        try:
+            document = json.loads(text)
+            if document["format"] != FORMAT:
+                raise ValueError(f"format {document['format']} is not {FORMAT}")
+            constants = document["constants"]
+            return cls(
+                name=str(document["name"]),
+                target=str(document["target"]),
+                inputs=tensors(document["inputs"]),
+                outputs=tensors(document["outputs"]),
+                opt_level=document["opt_level"],
+                libraries=tuple(document["libraries"]),
+                arena=document["arena"],
+                toolchain=document["toolchain"],
+                plugins_used=document["plugins_used"],
+                ops=document["ops"],
+                model=_bitcode(document["model"]),
+                plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
+                constants=None
+                if constants is None
+                else ConstantsFile(_plain_name(constants["file"]), int(constants["bytes"])),
+                abi_version=int(document["abi_version"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+            raise HipCompilerError(
+                ErrorCode.ARTIFACT,
+                "the description of the artifact is damaged",
+                where=where,
+                why=reason,
+                hint="compile the model again",
+            ) from error
+
+
+def tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[TensorInfo, ...]:
+    """Inputs or outputs from JSON: `{"name", "dtype", "shape"}`, the dtype by ONNX name or number.
+
+    Raises:
+        ValueError, KeyError, TypeError: an entry of another form.
+    """
+    return tuple(_tensor(entry) for entry in entries)
+
+
+def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
+    word = entry["dtype"]
+    dtype = BY_ONNX.get(word) if isinstance(word, int) else BY_NAME.get(word)
+    if dtype is None or dtype.numpy is None:
+        raise ValueError(f"{word!r} is not an element type")
+    shape = tuple(entry["shape"])
+    if len(shape) > MAX_RANK or not all(isinstance(extent, (int, str)) for extent in shape):
+        raise ValueError(f"{shape} is not a shape")
+    return TensorInfo(str(entry["name"]), dtype, shape)
+
+
+def _tensor_to_json(info: TensorInfo) -> dict[str, Any]:
+    return {"name": info.name, "dtype": info.dtype.name, "shape": list(info.shape)}
+
+
+def _bitcode(entry: Mapping[str, Any]) -> BitcodeFile:
+    return BitcodeFile(_plain_name(entry["file"]), str(entry["sha256"]), str(entry["owner"]), tuple(entry["overrides"]))
+
+
+def _bitcode_to_json(entry: BitcodeFile) -> dict[str, Any]:
+    return {
+        "file": entry.file,
+        "sha256": entry.sha256,
+        "owner": entry.owner,
+        "overrides": list(entry.overrides),
+    }
+
+
+def _plain_name(name: str) -> str:
+    """Files of an artifact lie in its folder."""
+    if not name or "/" in name or "\\" in name or name.startswith("."):
+        raise ValueError(f"{name!r} is not the name of a file in the artifact folder")
+    return name

@@ -1,0 +1,211 @@
+"""A loaded model that runs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from hip_compiler import knobs
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.runtime import abi
+from hip_compiler.runtime.artifact import Artifact
+from hip_compiler.runtime.feeds import check_extents, check_names, to_array
+from hip_compiler.runtime.jit import Program
+from hip_compiler.runtime.loader import machine_code
+from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
+from hip_compiler.runtime.state import MappedFiles, State
+
+
+class Session:
+    """A compiled model, loaded into this process.
+
+    One run happens at a time: calls from several threads wait for each other. Close the session, leave its
+    `with` block, or drop it, and everything is given back.
+
+    Args:
+        artifact: the compiled model, or the path of its folder.
+        num_threads: threads of a run; 0: HIPC_NUM_THREADS, else one per available core.
+        runtime_bitcode: runtime of the artifact's target; None: this package's host runtime.
+
+    Attributes:
+        seconds: how long each step of loading took.
+        relinked: the artifact had no machine code for this CPU and runtime, and it was generated.
+
+    Raises:
+        HipCompilerError: `HIPC0600`, `HIPC0601` for an artifact that does not load; `HIPC0501`, `HIPC0403`,
+            `HIPC0500`, `HIPC0503` for one that does not link; `HIPC0701` when it cannot be initialised.
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact | str | os.PathLike[str],
+        num_threads: int = 0,
+        *,
+        runtime_bitcode: Path | None = None,
+    ) -> None:
+        self._artifact = artifact if isinstance(artifact, Artifact) else Artifact.load(artifact)
+        metadata = self._artifact.metadata
+        code = machine_code(self._artifact, runtime_bitcode)
+        start = time.perf_counter()
+        program = Program(code.image, metadata.libraries, code.runtime)
+        names = [metadata.constants.file] if metadata.constants else []
+        files = MappedFiles(self._artifact.folder, names)
+        self._state = State(program, files, num_threads or knobs.NUM_THREADS.read())
+        self._finalizer = weakref.finalize(self, self._state.close)
+        self.seconds: Mapping[str, float] = {**code.seconds, "load": time.perf_counter() - start}
+        self.relinked = not code.cached
+        self._lock = threading.Lock()
+        self._allocator = OutputAllocator(metadata.outputs)
+        self._tensors = (abi.Tensor * max(1, len(metadata.inputs)))()
+        # An element of a ctypes array is a new object on every access: keep one of each.
+        self._slots = [
+            (info.name, info.dtype.numpy, info, self._tensors[index]) for index, info in enumerate(metadata.inputs)
+        ]
+        for _, _, info, tensor in self._slots:
+            tensor.dtype = info.dtype.onnx
+        self._shapes: list[tuple[int, ...]] | None = None
+        self._io = abi.Io(self._tensors, len(metadata.inputs), None, self._allocator.callback)
+        self._io_pointer = ctypes.pointer(self._io)
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """Name, element type and shape of every input; string extents are symbols."""
+        return self._artifact.metadata.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """Name, element type and shape of every output; string extents are symbols."""
+        return self._artifact.metadata.outputs
+
+    @property
+    def metadata(self) -> Metadata:
+        """What the artifact says about itself."""
+        return self._artifact.metadata
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of transient memory held now."""
+        with self._lock:
+            self._check_open()
+            return self._state.arena_bytes()
+
+    def run(
+        self, feeds: Mapping[str, Any], *, outputs: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Run the model.
+
+        Args:
+            feeds: one array per input name: NumPy arrays, CPU tensors with `__dlpack__`, or (nested) numbers.
+                Element types must be the model's; nothing is cast. Extents must fit; each run may have others.
+            outputs: arrays that receive outputs, by name: C-contiguous, of the output's type and shape.
+
+        Returns:
+            Every output by name, in the model's order; those of `outputs` are the arrays given.
+
+        Raises:
+            HipCompilerError: `HIPC0700`, when feeds or output arrays do not fit; `HIPC0701`, with the operator's
+                name, when an operator fails.
+        """
+        with self._lock:
+            self._check_open()
+            arrays = self._bind(feeds)
+            if outputs:
+                arrays = self._separate(arrays, outputs)
+            self._allocator.begin(outputs or {})
+            try:
+                status = self._state.compute(self._state.pointer, self._io_pointer)
+                if status:
+                    raise self._allocator.error or self._state.failure(status, "the run failed")
+                return self._allocator.take()
+            finally:
+                self._allocator.forget()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Save the compiled model as an artifact folder, with the machine code for this CPU.
+
+        A reader of the path sees the old folder or the new one. Returns the path.
+
+        Raises:
+            HipCompilerError: `HIPC0600`, when the path cannot be written to.
+        """
+        return self._artifact.save(path).folder
+
+    def trim(self) -> None:
+        """Give transient memory back to the system; the next run takes it again."""
+        with self._lock:
+            self._check_open()
+            self._state.trim()
+
+    def close(self) -> None:
+        """Give everything back. Waits for a run that is under way; a second call does nothing."""
+        with self._lock:
+            self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        def describe(infos: tuple[TensorInfo, ...]) -> str:
+            return ", ".join(str(info) for info in infos)
+
+        return f"<Session {self.metadata.name}: {describe(self.inputs)} -> {describe(self.outputs)}>"
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise HipCompilerError(
+                ErrorCode.USAGE, "the session is closed", hint="load the model again: hip_compiler.load(path)"
+            )
+
+    def _bind(self, feeds: Mapping[str, Any]) -> list[np.ndarray]:
+        """Check the feeds and point the ABI's tensors at them. The arrays must outlive the run."""
+        arrays: list[np.ndarray] = []
+        try:
+            for name, dtype, info, _ in self._slots:
+                value = feeds[name]
+                if type(value) is not np.ndarray or value.dtype != dtype or not value.flags.carray:
+                    value = to_array(value, info)
+                arrays.append(value)
+        except KeyError:
+            check_names(feeds, self.inputs)
+            raise
+        if len(feeds) != len(arrays):
+            check_names(feeds, self.inputs)
+        shapes = [array.shape for array in arrays]
+        if shapes != self._shapes:
+            self._shapes = None
+            for array, info in zip(arrays, self.inputs, strict=True):
+                to_array(array, info)
+            check_extents(arrays, self.inputs)
+            for array, (_, _, _, tensor) in zip(arrays, self._slots, strict=True):
+                fill_tensor(tensor, array)
+            self._shapes = shapes
+        self._point_at(arrays)
+        return arrays
+
+    def _point_at(self, arrays: list[np.ndarray]) -> None:
+        for array, (_, _, _, tensor) in zip(arrays, self._slots, strict=True):
+            tensor.data = address_of(array)
+
+    def _separate(self, arrays: list[np.ndarray], outputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Copy feeds that lie in memory which the run will write."""
+        targets = [array for array in outputs.values() if isinstance(array, np.ndarray)]
+        arrays = [
+            array.copy() if any(np.may_share_memory(array, target) for target in targets) else array for array in arrays
+        ]
+        self._point_at(arrays)
+        return arrays

