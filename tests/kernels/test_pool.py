@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import KernelError, build, call_op
-from oracles import close
 
 from hip_compiler.core.dialects.hip.pool import OPS, pool_extent
 from hip_compiler.shapes import dim, symbol
+from tests.kernels.harness import KernelError, build, call_op
+from tests.kernels.oracles import close
 
 POOL, INDICES, GLOBAL = OPS
 LEVELS = [level.name for level in build().runnable_levels()]
@@ -31,7 +32,7 @@ CASES = {
 }
 
 
-def values(shape: tuple[int, ...], dtype: object, seed: int = 0) -> np.ndarray:
+def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     generator = np.random.default_rng([seed, *shape])
     if np.dtype(dtype).kind in "iu":
         info = np.iinfo(dtype)
@@ -67,7 +68,12 @@ def windows(case: str) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]],
         yield out, inside, padded
 
 
-def attributes(case: str) -> dict[str, object]:
+def planes(position: tuple[int, ...]) -> tuple[Any, ...]:
+    """Index of one spatial position in every plane."""
+    return (..., *position)
+
+
+def attributes(case: str) -> dict[str, Any]:
     _, kernel, strides, pads, dilations, ceil_mode = CASES[case]
     return {"kernel": kernel, "strides": strides, "pads": pads, "dilations": dilations, "ceil_mode": ceil_mode}
 
@@ -79,7 +85,7 @@ def test_max(case: str, level: str) -> None:
     expected = np.full(extents(case), -np.inf)
     for out, inside, _ in windows(case):
         for at in inside:
-            expected[(..., *out)] = np.maximum(expected[(..., *out)], x[(..., *at)])
+            expected[planes(out)] = np.maximum(expected[planes(out)], x[planes(at)])
     for threads in (1, 2):
         (y,) = call_op(
             POOL, [x], [(expected.shape, np.float32)], mode="max", threads=threads, level=level, **attributes(case)
@@ -90,39 +96,37 @@ def test_max(case: str, level: str) -> None:
 @pytest.mark.parametrize("include", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("case", CASES)
-def test_average(case: str, dtype: object, include: bool) -> None:
+def test_average(case: str, dtype: Any, include: bool) -> None:
     x = values(CASES[case][0], dtype)
     expected = np.zeros(extents(case))
     for out, inside, padded in windows(case):
-        total = sum((x[(..., *at)].astype(np.float64) for at in inside), np.zeros(x.shape[:2]))
+        total = sum((x[planes(at)].astype(np.float64) for at in inside), np.zeros(x.shape[:2]))
         count = padded if include else len(inside)
-        expected[(..., *out)] = total / count if count else 0
-    (y,) = call_op(
-        POOL, [x], [(expected.shape, dtype)], mode="average", count_include_pad=include, **attributes(case)
-    )
+        expected[planes(out)] = total / count if count else 0
+    (y,) = call_op(POOL, [x], [(expected.shape, dtype)], mode="average", count_include_pad=include, **attributes(case))
     close(y, expected, depth=9)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lp(dtype: object, p: int) -> None:
+def test_lp(dtype: Any, p: int) -> None:
     case = "3x3 stride 2"
     x = values(CASES[case][0], dtype)
     expected = np.zeros(extents(case))
     for out, inside, _ in windows(case):
-        total = sum((np.abs(x[(..., *at)].astype(np.float64)) ** p for at in inside), np.zeros(x.shape[:2]))
-        expected[(..., *out)] = total ** (1 / p)
+        total = sum((np.abs(x[planes(at)].astype(np.float64)) ** p for at in inside), np.zeros(x.shape[:2]))
+        expected[planes(out)] = total ** (1 / p)
     (y,) = call_op(POOL, [x], [(expected.shape, dtype)], mode="lp", p=p, **attributes(case))
     close(y, expected, depth=9)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
-def test_max_of_integers(dtype: object) -> None:
+def test_max_of_integers(dtype: Any) -> None:
     case = "3x3 stride 2"
     x = values(CASES[case][0], dtype)
     expected = np.zeros(extents(case), dtype)
     for out, inside, _ in windows(case):
-        expected[(..., *out)] = np.max([x[(..., *at)] for at in inside], axis=0)
+        expected[planes(out)] = np.max([x[planes(at)] for at in inside], axis=0)
     # Compiled code passes unsigned integers as signed ones of their size, and says so.
     signed = np.dtype(f"i{np.dtype(dtype).itemsize}")
     (y,) = call_op(
@@ -139,19 +143,18 @@ def test_max_of_integers(dtype: object) -> None:
 @pytest.mark.parametrize("storage_order", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 @pytest.mark.parametrize("case", [name for name in CASES if name != "window in padding"])
-def test_indices(case: str, dtype: object, storage_order: int) -> None:
+def test_indices(case: str, dtype: Any, storage_order: int) -> None:
     x = values(CASES[case][0], dtype)
     x.reshape(-1)[::3] = x.reshape(-1)[0]  # ties: the first wins
     shape = extents(case)
     expected, positions = np.zeros(shape, dtype), np.zeros(shape, np.int64)
-    planes = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2])
+    number = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2])
     for out, inside, _ in windows(case):
         for n, c in np.ndindex(*x.shape[:2]):
             best = max(inside, key=lambda at: x[(n, c, *at)])
             expected[(n, c, *out)] = x[(n, c, *best)]
-            order = "F" if storage_order else "C"
-            flat = int(np.ravel_multi_index(best, x.shape[2:], order=order))
-            positions[(n, c, *out)] = planes[n, c] * int(np.prod(x.shape[2:])) + flat
+            flat = int(np.ravel_multi_index(best, x.shape[2:], order="F" if storage_order else "C"))
+            positions[(n, c, *out)] = number[n, c] * int(np.prod(x.shape[2:])) + flat
     y, indices = call_op(
         INDICES, [x], [(shape, dtype), (shape, np.int64)], storage_order=storage_order, threads=2, **attributes(case)
     )
@@ -162,7 +165,7 @@ def test_indices(case: str, dtype: object, storage_order: int) -> None:
 @pytest.mark.parametrize("mode", ["max", "average", "lp"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("shape", [(2, 3, 7, 7), (1, 2, 33), (2, 1, 3, 5, 7), (3, 70, 16, 16), (2, 2, 1, 1)])
-def test_global(shape: tuple[int, ...], dtype: object, mode: str) -> None:
+def test_global(shape: tuple[int, ...], dtype: Any, mode: str) -> None:
     x = values(shape, dtype)
     flat = x.astype(np.float64).reshape(*shape[:2], -1)
     expected = {"max": flat.max(-1), "average": flat.mean(-1), "lp": np.sqrt((flat**2).sum(-1))}[mode]
@@ -196,7 +199,7 @@ def test_empty() -> None:
 
 
 def test_errors_say_what_differs() -> None:
-    window = {"kernel": [2], "strides": [2], "pads": [0, 0], "dilations": [1]}
+    window: dict[str, Any] = {"kernel": [2], "strides": [2], "pads": [0, 0], "dilations": [1]}
     x = np.ones((1, 2, 4), np.float32)
     with pytest.raises(KernelError, match="pool: a spatial extent of y is 3, expected 2"):
         call_op(POOL, [x], [((1, 2, 3), np.float32)], mode="max", **window)

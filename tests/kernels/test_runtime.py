@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from harness import (
+
+from tests.kernels.harness import (
     AllocFunction,
     FileSystem,
     InputOutput,
@@ -211,7 +212,9 @@ def test_launch_runs_every_iteration_once(iterations: int, threads: int) -> None
     with context(threads) as handle:
         assert LIB.hipc_num_threads(handle) == threads
         for _ in range(3):
-            LIB.hipc_launch(handle, Kernel(kernel), ctypes.c_void_p(1234), ctypes.c_int64(iterations), ctypes.c_int64(1 << 20))
+            LIB.hipc_launch(
+                handle, Kernel(kernel), ctypes.c_void_p(1234), ctypes.c_int64(iterations), ctypes.c_int64(1 << 20)
+            )
     assert (counts[:iterations] == 3).all()
     assert len(seen) <= threads
 

@@ -28,7 +28,9 @@ _WINDOW = (
 )
 
 
-def pool_extent(extent: Dim, kernel: int, stride: int, dilation: int, before: int, after: int, *, ceil_mode: bool) -> Dim:
+def pool_extent(
+    extent: Dim, kernel: int, stride: int, dilation: int, before: int, after: int, *, ceil_mode: bool
+) -> Dim:
     """Output extent of one spatial axis.
 
     With `ceil_mode` the last window may reach past the end, but it starts inside the input or the padding before it
@@ -147,7 +149,7 @@ OPS: tuple[OpDef, ...] = (
     ),
     OpDef(
         name="hip.max_pool_indices",
-        summary="Maximum of sliding windows, and where in the flat input it was found (column-major planes on request).",
+        summary="Maximum of sliding windows, and where in the flat input it was found.",
         inputs=(OperandDef("x"),),
         outputs=(OperandDef("y"), OperandDef("indices")),
         attributes=(*_WINDOW, AttributeDef("storage_order", "int", 0), AttributeDef("unsigned", "bool", False)),
