@@ -29,6 +29,16 @@ void cumsum_tile(const T *x, T *y, int64_t length, int64_t inner, int64_t width,
   }
 }
 
+template <class T> void cumsum_row(const T *x, T *y, int64_t length, bool exclusive, bool reverse) {
+  Compute<T> sum = 0;
+  int64_t i = reverse ? length - 1 : 0, step = reverse ? -1 : 1;
+  for (int64_t n = 0; n < length; n++, i += step) {
+    Compute<T> next = plus<T>(sum, widen(x[i]));
+    y[i] = (T)(exclusive ? sum : next);
+    sum = next;
+  }
+}
+
 } // namespace
 
 HIPC_EXPORT int32_t hipc_cumsum(hipc_context *context, const hipc_tensor *x, hipc_tensor *y, int64_t axis,
@@ -45,6 +55,10 @@ HIPC_EXPORT int32_t hipc_cumsum(hipc_context *context, const hipc_tensor *x, hip
     parallel_for(context, rows.outer * tiles, rows.length * min(rows.inner, TILE), [=](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; task++) {
         int64_t column = task % tiles * TILE, offset = task / tiles * rows.length * rows.inner + column;
+        if (rows.inner == 1) {
+          cumsum_row(in + offset, out + offset, rows.length, exclusive != 0, reverse != 0);
+          continue;
+        }
         cumsum_tile(in + offset, out + offset, rows.length, rows.inner, min(rows.inner - column, TILE), exclusive != 0,
                     reverse != 0);
       }
