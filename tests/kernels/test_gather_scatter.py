@@ -74,7 +74,13 @@ def test_gather_elements_refuses() -> None:
 @pytest.mark.parametrize("dtype", SIZES)
 @pytest.mark.parametrize(
     ("shape", "batch_dims", "index_shape"),
-    [((4, 5), 0, (3, 2)), ((4, 5, 6), 0, (2, 3, 1)), ((2, 4, 5), 1, (2, 3, 1)), ((2, 4, 5), 1, (2, 2)), ((4,), 0, (1,))],
+    [
+        ((4, 5), 0, (3, 2)),
+        ((4, 5, 6), 0, (2, 3, 1)),
+        ((2, 4, 5), 1, (2, 3, 1)),
+        ((2, 4, 5), 1, (2, 2)),
+        ((4,), 0, (1,)),
+    ],
 )
 def test_gather_nd(shape: tuple[int, ...], batch_dims: int, index_shape: tuple[int, ...], dtype: Any) -> None:
     x, depth = draw(shape, dtype), index_shape[-1]
@@ -110,7 +116,9 @@ def scattered(x: np.ndarray, places: list[tuple[int, ...]], updates: np.ndarray,
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, BF16, *INTEGERS])
 @pytest.mark.parametrize("reduction", list(REDUCE))
-@pytest.mark.parametrize(("shape", "axis", "index_shape"), [((9,), 0, (5,)), ((3, 4, 5), 1, (2, 3, 5)), ((4, 6), -1, (4, 3))])
+@pytest.mark.parametrize(
+    ("shape", "axis", "index_shape"), [((9,), 0, (5,)), ((3, 4, 5), 1, (2, 3, 5)), ((4, 6), -1, (4, 3))]
+)
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_scatter_elements(
     shape: tuple[int, ...], axis: int, index_shape: tuple[int, ...], reduction: str, dtype: Any
@@ -122,12 +130,11 @@ def test_scatter_elements(
         line = np.arange(index_shape[axis]) - 1
         indices = np.broadcast_to(line.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]), index_shape)
     places = [
-        tuple(int(indices[at]) if i == axis % x.ndim else n for i, n in enumerate(at)) for at in np.ndindex(*index_shape)
+        tuple(int(indices[at]) if i == axis % x.ndim else n for i, n in enumerate(at))
+        for at in np.ndindex(*index_shape)
     ]
     expected = scattered(x, places, updates, reduction)
-    actual = call_op(
-        SCATTER_ELEMENTS, [x, indices, updates], [(shape, dtype)], axis=axis, reduction=reduction
-    )[0]
+    actual = call_op(SCATTER_ELEMENTS, [x, indices, updates], [(shape, dtype)], axis=axis, reduction=reduction)[0]
     assert_close(actual, expected)
 
 
@@ -137,15 +144,17 @@ def test_signless_storage_read_as_unsigned(dtype: Any) -> None:
     updates = np.array([-2, 3, 4], dtype)
     indices = np.array([0, 1, 2])
     for unsigned, expected in ((False, [1, 3, 5]), (True, [-2, -1, 5])):
-        actual = call_op(
-            SCATTER_ELEMENTS, [x, indices, updates], [((3,), dtype)], reduction="max", unsigned=unsigned
-        )[0]
+        actual = call_op(SCATTER_ELEMENTS, [x, indices, updates], [((3,), dtype)], reduction="max", unsigned=unsigned)[
+            0
+        ]
         np.testing.assert_array_equal(actual, np.array(expected, dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
 @pytest.mark.parametrize("reduction", list(REDUCE))
-@pytest.mark.parametrize(("shape", "index_shape"), [((6,), (4, 1)), ((4, 5), (2, 3, 1)), ((4, 5, 2), (3, 2)), ((3, 2), (2, 2))])
+@pytest.mark.parametrize(
+    ("shape", "index_shape"), [((6,), (4, 1)), ((4, 5), (2, 3, 1)), ((4, 5, 2), (3, 2)), ((3, 2), (2, 2))]
+)
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_scatter_nd(shape: tuple[int, ...], index_shape: tuple[int, ...], reduction: str, dtype: Any) -> None:
     depth = index_shape[-1]

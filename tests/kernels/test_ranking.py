@@ -79,7 +79,9 @@ def ranked(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize(("shape", "axis", "k"), [((9,), 0, 9), ((3, 30), 1, 5), ((6, 7), 0, 1), ((2, 8, 3), 1, 4), ((5,), 0, 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis", "k"), [((9,), 0, 9), ((3, 30), 1, 5), ((6, 7), 0, 1), ((2, 8, 3), 1, 4), ((5,), 0, 0)]
+)
 def test_topk(shape: tuple[int, ...], axis: int, k: int, largest: bool, dtype: Any) -> None:
     x = draw(shape, dtype)
     if is_float(dtype):
