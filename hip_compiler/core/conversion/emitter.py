@@ -318,6 +318,9 @@ class Emitter:
             sizes = [self.index_value(extent) for extent in shape if extent.value is None]
             static = [_DYNAMIC if extent.value is None else extent.value for extent in shape]
             groups = [list(range(len(shape)))] if source.rank else []
+            flat = self.tensor_type((symbol("?") if sizes else product(shape),), source.dtype)
+            if source.rank and value.type != flat:
+                value = tensor.cast(flat, value)
             value = tensor.expand_shape(target, value, groups, sizes, static)
         elif value.type != target:
             value = tensor.cast(target, value)

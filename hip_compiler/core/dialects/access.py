@@ -159,8 +159,7 @@ def _ints(attribute: Any) -> tuple[int, ...] | None:
 
 
 def _floats(attribute: Any) -> tuple[float, ...] | None:
-    dense = isinstance(attribute, ir.DenseF64ArrayAttr) or isinstance(attribute, ir.DenseF32ArrayAttr)
-    return tuple(attribute) if dense else None
+    return tuple(attribute) if isinstance(attribute, (ir.DenseF64ArrayAttr, ir.DenseF32ArrayAttr)) else None
 
 
 _READERS = {

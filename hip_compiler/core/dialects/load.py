@@ -93,7 +93,7 @@ def _hint(operand: OperandDef, kind: Any) -> Any:
 def _destination_effects(op: OpDef) -> Any:
     """Effects of an operation: on memrefs it reads its inputs and writes its destinations; on tensors it has none."""
 
-    class Effects(ir.MemoryEffectsOpInterface):  # type: ignore[misc]
+    class Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
         def get_effects(operation: Any, effects: Any) -> None:
             if len(operation.results) > 0:
