@@ -20,7 +20,9 @@ FAMILIES = (
     "cumsum",
     "gather",
     "layout",
+    "linear_algebra",
     "nms",
+    "noise",
     "norm",
     "ranking",
     "resize",
@@ -29,6 +31,8 @@ FAMILIES = (
     "scatter",
     "selection",
     "softmax",
+    "spectrum",
+    "unfold",
 )
 OPS: dict[str, OpDef] = {
     op.name: op for family in FAMILIES for op in importlib.import_module(f"hip_compiler.core.dialects.hip.{family}").OPS

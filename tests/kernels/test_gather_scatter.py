@@ -11,9 +11,10 @@ from hip_compiler.core.dialects.hip.gather import OPS as GATHERS
 from hip_compiler.core.dialects.hip.scatter import OPS as SCATTERS
 from tests.kernels.compare import BF16, INTEGERS, SIZES, assert_close, draw, is_float, widen
 from tests.kernels.harness import KernelError, call_op
+from tests.kernels.reference import reference
 
 GATHER, GATHER_ELEMENTS, GATHER_ND = GATHERS
-SCATTER_ELEMENTS, SCATTER_ND = SCATTERS
+SCATTER_ELEMENTS, SCATTER_ND, TENSOR_SCATTER = SCATTERS
 
 
 def indices_into(extent: int, shape: tuple[int, ...], dtype: Any = np.int64) -> np.ndarray:
@@ -192,3 +193,24 @@ def test_scatter_refuses_and_copies() -> None:
     x = draw((3, 2))
     (same,) = call_op(SCATTER_ND, [x, np.zeros((0, 1), np.int64), draw((0, 2))], [((3, 2), np.float32)])
     np.testing.assert_array_equal(same, x)
+
+
+@pytest.mark.parametrize("dtype", SIZES)
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize(("shape", "axis"), [((2, 3, 5, 4), -2), ((2, 5), 1), ((2, 5, 1, 3), 1)])
+@pytest.mark.parametrize("given", [True, False])
+def test_tensor_scatter(given: bool, shape: tuple[int, ...], axis: int, mode: str, dtype: Any) -> None:
+    past = draw(shape, dtype)
+    update = draw(tuple(2 if i == axis % len(shape) else n for i, n in enumerate(shape)), dtype, 1)
+    positions = np.array([3, 4 if mode == "circular" else 0]) if given else None
+    (expected,) = reference("TensorScatter", [past, update, positions], opset=24, mode=mode, axis=axis)
+    actual = call_op(TENSOR_SCATTER, [past, update, positions], [(shape, dtype)], mode=mode, axis=axis, threads=2)[0]
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(("first", "mode", "index"), [(4, "linear", 5), (5, "circular", 5), (-1, "linear", -1)])
+def test_tensor_scatter_refuses(first: int, mode: str, index: int) -> None:
+    with pytest.raises(KernelError, match=f"index {index} is outside axis 1 of extent 5"):
+        call_op(
+            TENSOR_SCATTER, [draw((1, 5)), draw((1, 2)), np.array([first])], [((1, 5), np.float32)], axis=1, mode=mode
+        )
