@@ -57,7 +57,7 @@ class _Refusing:
     def prepare(self, model: Any, device: str, **kwargs: Any) -> Any:
         try:
             return _Prepared(self, self._backend.prepare(model, device, **kwargs))
-        except (UnsupportedError, unittest.SkipTest) as refusal:
+        except unittest.SkipTest as refusal:
             raise RefusedError(str(refusal)) from refusal
 
 
