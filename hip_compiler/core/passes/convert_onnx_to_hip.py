@@ -147,6 +147,11 @@ class _FunctionConversion:
         if any(operand not in self.tensors for operand in operands):
             return  # It depends on an operator that is reported already.
         op = self._onnx_op(operation, operands)
+        claim = self.context.claim(op.domain, op.op, op.version)
+        problem = claim.verify(operation) if claim is not None and claim.verify is not None else None
+        if problem is not None:
+            converter.report(op, problem)
+            return
         try:
             results = converter.convert(op)
         except HipCompilerError as error:
