@@ -157,6 +157,10 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: Op
     tuning.loop_unrolling = True
     tuning.loop_interleaving = True
     builder = llvm.create_pass_builder(machine, tuning)
+    # Before all else: repeated layers have equal kernels, and each would cost milliseconds.
+    merging = llvm.create_new_module_pass_manager()
+    merging.add_merge_functions_pass()
+    merging.run(module, builder)
     builder.getModulePassManager().run(module, builder)
 
 
