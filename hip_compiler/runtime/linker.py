@@ -26,8 +26,6 @@ CODEGEN_CALLS = frozenset(
         "__truncsfbf2",
         "__truncdfbf2",
         "__extendhfsf2",
-        "__extendhfdf2",
-        "__extendbfsf2",
     }
 )
 _KEEP = frozenset({*ENTRY_POINTS, *SERVICES}) | CODEGEN_CALLS

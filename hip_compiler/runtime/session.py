@@ -53,6 +53,8 @@ class Session:
         *,
         runtime_bitcode: Path | None = None,
     ) -> None:
+        if num_threads < 0:
+            raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
         self._artifact = artifact if isinstance(artifact, Artifact) else Artifact.load(artifact)
         metadata = self._artifact.metadata
         code = machine_code(self._artifact, runtime_bitcode)
