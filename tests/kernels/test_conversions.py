@@ -93,7 +93,7 @@ def all_values(dtype: Any) -> np.ndarray:
 
 def nearest(values: np.ndarray, narrow: Any) -> np.ndarray:
     """Numbers of a narrow type nearest to the values, ties to even; an oracle by search, exact in float64."""
-    table = np.arange(np.array(np.inf, narrow).view(np.uint16), dtype=np.uint16)
+    table = np.arange(int(np.array(np.inf, narrow).view(np.uint16)), dtype=np.uint16)
     numbers = table.view(narrow).astype(np.float64)
     magnitude = np.abs(values.astype(np.float64))
     below = np.clip(np.searchsorted(numbers, magnitude, side="right") - 1, 0, None)
