@@ -59,7 +59,7 @@ class Session:
         metadata = self._artifact.metadata
         code = machine_code(self._artifact, runtime_bitcode)
         start = time.perf_counter()
-        program = Program(code.image, metadata.libraries, code.runtime)
+        program = Program([code.image], metadata.libraries, code.runtime)
         names = [metadata.constants.file] if metadata.constants else []
         files = MappedFiles(self._artifact.folder, names)
         self._state = State(program, files, num_threads or knobs.NUM_THREADS.read())

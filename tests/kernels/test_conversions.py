@@ -57,7 +57,7 @@ def image(source: str, target: str) -> bytes:
 
 
 def convert(values: np.ndarray, source: str, target: str, dtype: Any) -> np.ndarray:
-    found = objectfile.symbols(image(source, target))
+    found = objectfile.symbols([image(source, target)])
     called = found.undefined & CODEGEN_CALLS
     assert called, found.undefined
     builder = llvm.JITLibraryBuilder().add_object_img(image(source, target)).export_symbol("convert")

@@ -30,7 +30,7 @@ def runtime() -> native.NativeRuntime:
 
 
 def test_it_defines_the_abi(runtime: native.NativeRuntime) -> None:
-    defined = objectfile.symbols(runtime.image.read_bytes()).defined
+    defined = objectfile.symbols(objectfile.archive_members(runtime.archive.read_bytes())).defined
     declared = set(re.findall(r"^[a-z].*?\*?(hipc_\w+)\(hipc_context", HEADER.read_text(), re.MULTILINE))
     assert len(declared) > 10
     assert declared <= defined
@@ -40,7 +40,7 @@ def test_it_defines_the_abi(runtime: native.NativeRuntime) -> None:
 
 
 def test_it_loads(runtime: native.NativeRuntime) -> None:
-    program = Program(runtime.image.read_bytes())
+    program = Program(objectfile.archive_members(runtime.archive.read_bytes()))
     assert program.find("hipc_begin")
     assert program.find("hipc_no_such_function") is None
     program.close()
