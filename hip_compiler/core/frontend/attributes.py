@@ -47,12 +47,9 @@ def shape_of(type_: Any) -> tuple[int | None, ...] | None:
 
 
 def dense_attribute(array: np.ndarray) -> Any:
-    """A `DenseElementsAttr` with the array's contents, of any numeric element type of ONNX."""
+    """A `DenseElementsAttr` with the array's contents, of any real element type of ONNX."""
     dtype = BY_NUMPY[array.dtype]
     array = np.ascontiguousarray(array).reshape(array.shape)
-    if dtype.kind == "complex":
-        # The bindings have no way in but the text; hexadecimal text is exact.
-        return ir.Attribute.parse(f'dense<"0x{array.tobytes().hex()}"> : {tensor_type(dtype, array.shape)}')
     element = ir.Type.parse(dtype.mlir)
     if array.dtype in _DIRECT:
         return ir.DenseElementsAttr.get(array, type=element)
@@ -85,7 +82,8 @@ def constant_attributes(array: np.ndarray, key: str, pool: ConstantPool) -> dict
     if array.dtype == object:
         strings = [ir.StringAttr.get(text) for text in array.reshape(-1)]
         return {"strings": ir.ArrayAttr.get(strings), "shape": ir.DenseI64ArrayAttr.get(list(array.shape))}
-    if array.size <= INLINE_ELEMENTS:
+    # The bindings cannot hold complex elements in an attribute.
+    if array.size <= INLINE_ELEMENTS and not np.iscomplexobj(array):
         return {"value": dense_attribute(array)}
     return {"buffer": ir.StringAttr.get(pool.add(key, array))}
 
@@ -136,12 +134,7 @@ def _from_text(text: str, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
         if dtype.kind not in ("int", "uint"):
             return flat.view(dtype.numpy).reshape(shape)
         return flat.astype(dtype.numpy).reshape(shape)
-    if dtype.kind == "complex":
-        part = np.float32 if dtype.size == 8 else np.float64
-        parts = np.array([_number(token, np.dtype(part)) for token in tokens], part)
-        elements = parts.view(dtype.numpy)
-    else:
-        elements = np.array([_number(token, dtype.numpy) for token in tokens], dtype.numpy)
+    elements = np.array([_number(token, dtype.numpy) for token in tokens], dtype.numpy)
     if elements.size == 1:
         elements = np.broadcast_to(elements, (count,)).copy()
     return elements.reshape(shape)

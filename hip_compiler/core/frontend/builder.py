@@ -231,7 +231,7 @@ class GraphBuilder:
             return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in attribute.strings])
         if kind == AttributeProto.TENSOR:
             array = tensor_array(attribute.t, self.external)
-            if array.dtype != object:
+            if array.dtype != object and not np.iscomplexobj(array):
                 return dense_attribute(array)
             return ir.DictAttr.get(constant_attributes(array, attribute.name, self.constants))
         if kind == AttributeProto.TYPE_PROTO:

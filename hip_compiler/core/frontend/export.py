@@ -106,7 +106,9 @@ class _Exporter:
         formal_outputs = [f"o{number}" for number in range(len(node.output))]
         del inner.input[:], inner.output[:]
         inner.input.extend(formal if actual else "" for formal, actual in zip(formal_inputs, node.input, strict=True))
-        inner.output.extend(formal if actual else "" for formal, actual in zip(formal_outputs, node.output, strict=True))
+        inner.output.extend(
+            formal if actual else "" for formal, actual in zip(formal_outputs, node.output, strict=True)
+        )
         self.functions[name, opset] = helper.make_function(
             domain, name, formal_inputs, formal_outputs, [inner], [helper.make_opsetid(node.domain, opset)]
         )

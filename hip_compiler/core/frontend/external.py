@@ -68,7 +68,7 @@ class ExternalData:
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
             raise _refuse("the external data cannot be read", where, why=error.strerror or str(error)) from error
-        with os.fdopen(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise _refuse("the external data is no regular file", where)
@@ -80,7 +80,9 @@ class ExternalData:
                 )
             if status.st_size == 0:
                 return np.empty(0, np.uint8)
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
+        finally:
+            os.close(descriptor)
 
     def _locate(self, location: str, where: str) -> Path:
         if not self.roots:

@@ -38,6 +38,9 @@ def infer_graph(model: onnx.ModelProto, opsets: dict[str, int]) -> InferredGraph
     nodes, mixed = inline_functions(model, opsets)
     skeleton = onnx.ModelProto(ir_version=max(model.ir_version, 4))
     skeleton.opset_import.extend(model.opset_import)
+    # Inference gives up on the whole graph when one node's domain is not imported.
+    missing = sorted({node.domain for node in nodes} - {"", "ai.onnx"} - opsets.keys())
+    skeleton.opset_import.extend(onnx.helper.make_opsetid(domain, 1) for domain in missing)
     graph = skeleton.graph
     graph.name = model.graph.name or "graph"
     lifted: dict[str, tuple[onnx.TensorProto, onnx.NodeProto]] = {}

@@ -94,7 +94,7 @@ def _read(path: Path) -> onnx.ModelProto:
 
 
 def _parse(data: memoryview, source: str) -> onnx.ModelProto:
-    head = bytes(data[:16])
+    head = bytes(data[:32])
     for start, words, hint in _LOOKALIKES:
         if head.lower().startswith(start.lower()):
             raise HipCompilerError(

@@ -22,8 +22,12 @@ def element_type(number: int, where: str) -> DType:
     """The dtype of a `TensorProto.DataType` number.
 
     Raises:
-        HipCompilerError: `HIPC0102` for a number that ONNX does not define.
+        HipCompilerError: `HIPC0102` for a number that ONNX does not define, `HIPC0200` for a type that NumPy has no
+            counterpart of here.
     """
+    if number not in BY_ONNX and number in onnx.TensorProto.DataType.values() and number != onnx.TensorProto.UNDEFINED:
+        word = onnx.TensorProto.DataType.Name(number).lower()
+        raise HipCompilerError(ErrorCode.UNSUPPORTED, f"element type {word} is not supported", where=where)
     if number not in BY_ONNX:
         raise HipCompilerError(ErrorCode.MODEL_INVALID, f"element type {number} is not defined by ONNX", where=where)
     return BY_ONNX[number]
@@ -45,7 +49,9 @@ def tensor_array(tensor: onnx.TensorProto, external: ExternalData) -> np.ndarray
     if any(extent < 0 for extent in dims):
         raise HipCompilerError(ErrorCode.MODEL_INVALID, f"the tensor has a negative extent: {list(dims)}", where=where)
     if tensor.HasField("segment"):
-        raise HipCompilerError(ErrorCode.MODEL_INVALID, "segmented tensors are not used by any version of ONNX", where=where)
+        raise HipCompilerError(
+            ErrorCode.MODEL_INVALID, "segmented tensors are not used by any version of ONNX", where=where
+        )
     count = math.prod(dims)
     if dtype.numpy is None:
         return _strings(tensor, dims, count, where)
@@ -63,7 +69,9 @@ def tensor_array(tensor: onnx.TensorProto, external: ExternalData) -> np.ndarray
             )
         return _from_bytes(raw, dtype, bits, dims, count)
     if count > 0 and not _has_typed_data(tensor):
-        raise HipCompilerError(ErrorCode.MODEL_INVALID, f"the tensor has dims {list(dims)} but no contents", where=where)
+        raise HipCompilerError(
+            ErrorCode.MODEL_INVALID, f"the tensor has dims {list(dims)} but no contents", where=where
+        )
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError) as error:

@@ -81,7 +81,11 @@ def _cast(arrays: Arrays, attributes: Attributes, opset: int) -> np.ndarray | No
         if source.kind == "float":
             wide = array.astype(np.float64)
             info = np.iinfo(target.numpy)
-            if not np.all(np.isfinite(wide)) or np.any(np.trunc(wide) < info.min) or np.any(wide >= float(info.max) + 1):
+            if (
+                not np.all(np.isfinite(wide))
+                or np.any(np.trunc(wide) < info.min)
+                or np.any(wide >= float(info.max) + 1)
+            ):
                 return None
             return wide.astype(target.numpy)
         return array.astype(target.numpy)

@@ -8,7 +8,15 @@ from typing import Any
 from hip_compiler.core.frontend.attributes import dtype_of
 from hip_compiler.core.frontend.node import domain_of
 from hip_compiler.core.passes.simplify.product import product_of
-from hip_compiler.core.passes.simplify.rewriter import Rewriter, Rule, defining, float_attribute, operand, same_type, scalar
+from hip_compiler.core.passes.simplify.rewriter import (
+    Rewriter,
+    Rule,
+    defining,
+    float_attribute,
+    operand,
+    same_type,
+    scalar,
+)
 
 SWISH_OPSET = 24
 HARD_SWISH_OPSET = 14
@@ -90,9 +98,7 @@ def _is_relu6_of_plus_3(value: Any, x: Any, rewriter: Rewriter) -> bool:
     add = defining(clip.operands[0], "Add")
     if bounds != [0.0, 6.0] or add is None:
         return False
-    return any(
-        add.operands[number] == x and scalar(add.operands[1 - number], rewriter, x) == 3.0 for number in (0, 1)
-    )
+    return any(add.operands[number] == x and scalar(add.operands[1 - number], rewriter, x) == 3.0 for number in (0, 1))
 
 
 RULES = (
