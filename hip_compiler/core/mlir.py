@@ -49,14 +49,11 @@ memref: Any = _Module("dialects.memref")
 scf: Any = _Module("dialects.scf")
 tensor: Any = _Module("dialects.tensor")
 
-<<<<<<< HEAD
 
 def __getattr__(name: str) -> Any:
     if name == "PassManager":
         return passmanager.PassManager
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-=======
-PassManager: Any = passmanager.PassManager
 
 
 def know_dialect(name: str) -> None:
@@ -68,4 +65,3 @@ def know_dialect(name: str) -> None:
     module = f"{PACKAGE}.dialects.{name}"
     if module not in sys.modules and importlib.util.find_spec(module) is None:
         sys.modules[module] = ModuleType(module)
->>>>>>> lower
