@@ -54,7 +54,11 @@ class _Exporter:
         return [helper.make_opsetid(domain, version) for domain, version in (self.opsets | extra).items()]
 
     def block(self, block: Any, graph: onnx.GraphProto, outputs: list[str] | None) -> None:
-        """Append a block's operations to a graph; its terminator's operands become the outputs, under the given names."""
+        """Append a block's operations to a graph; the operands of its terminator become the outputs.
+
+        Args:
+            outputs: names of the graph's outputs; None: free ones.
+        """
         terminator = None
         for op in block.operations:
             operation = op.operation
