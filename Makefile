@@ -38,14 +38,14 @@ docs: $(STAMP) ## write the generated documents anew
 	@$(BIN)/python -m tools.generate_docs
 
 conformance: $(STAMP) ## run ONNX's own backend tests, compare with the committed baseline
-	@$(BIN)/python -m benchmarks.conformance --baseline benchmarks/conformance.json
+	@$(BIN)/python -m benchmarks.conformance
 
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models
 	@$(BIN)/python -m benchmarks.run
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) hip_compiler/_native build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) hip_compiler/_native .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Installed anew when the package's metadata, the build hook or a kernel changes; Python sources are used in place.

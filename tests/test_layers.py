@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -15,9 +16,10 @@ PACKAGE = "hip_compiler"
 
 # A module may import those of its own layer and of the layers after it.
 LAYERS = (
-    ("__init__", "__main__"),
-    ("cli",),
+    ("cli", "__main__"),
     ("ort", "backend"),
+    # What applications and plugins import; they load what they name when it is used.
+    ("__init__", "plugin"),
     ("core",),
     ("slots",),
     ("registry",),
@@ -90,38 +92,46 @@ def reads_environment(source: str) -> list[str]:
 PACKAGE_FILES = sources(PACKAGE)
 PROGRAM_FILES = sources(PACKAGE, "kernels", "benchmarks", "examples", "tools")
 
+Check: TypeAlias = Callable[[str, str], list[str]]
+
+
+def findings(files: list[Path], check: Check, *, besides: str = "") -> list[str]:
+    """What a check of (module, source) finds in the files, as `FILE: FINDING`."""
+    assert files
+    return [
+        f"{relative(path)}: {finding}"
+        for path in files
+        if relative(path) != besides
+        for finding in check(module_name(path), path.read_text())
+    ]
+
 
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", PACKAGE_FILES, ids=relative)
-def test_file_belongs_to_a_layer(path: Path) -> None:
-    first = path.relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py")
-    assert first in RANK, f"{relative(path)} is in no layer of LAYERS"
+def test_every_file_belongs_to_a_layer() -> None:
+    first = {path.relative_to(ROOT / PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE_FILES}
+    assert first - RANK.keys() == set(), "in no layer of LAYERS"
 
 
-@pytest.mark.parametrize("path", PACKAGE_FILES, ids=relative)
-def test_imports_point_down(path: Path) -> None:
-    assert upward(module_name(path), path.read_text()) == []
+def test_imports_point_down() -> None:
+    assert findings(PACKAGE_FILES, upward) == []
 
 
-@pytest.mark.parametrize("path", PROGRAM_FILES, ids=relative)
-def test_only_one_file_imports_the_bindings(path: Path) -> None:
-    if relative(path) != BINDINGS_FILE:
-        assert imports_bindings(module_name(path), path.read_text()) == []
+def test_only_one_file_imports_the_bindings() -> None:
+    assert findings(PROGRAM_FILES, imports_bindings, besides=BINDINGS_FILE) == []
 
 
-@pytest.mark.parametrize("path", PROGRAM_FILES, ids=relative)
-def test_only_one_file_reads_the_environment(path: Path) -> None:
-    if relative(path) != ENVIRONMENT_FILE:
-        assert reads_environment(path.read_text()) == []
+def test_only_one_file_reads_the_environment() -> None:
+    assert findings(PROGRAM_FILES, lambda _, source: reads_environment(source), besides=ENVIRONMENT_FILE) == []
 
 
-@pytest.mark.parametrize("path", sources(f"{PACKAGE}/core"), ids=relative)
-def test_nothing_in_core_imports_the_driver(path: Path) -> None:
-    names = imports(ast.parse(path.read_text()), module_name(path))
-    assert [name for name in names if f"{name}.".startswith(f"{DRIVER}.")] == []
+def test_nothing_in_core_imports_the_driver() -> None:
+    def imports_driver(module: str, source: str) -> list[str]:
+        return [name for name in imports(ast.parse(source), module) if f"{name}.".startswith(f"{DRIVER}.")]
+
+    assert findings(sources(f"{PACKAGE}/core"), imports_driver) == []
 
 
 @pytest.mark.parametrize("name", LAYERS[-1])

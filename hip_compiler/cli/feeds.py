@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,14 @@ def random_feed(info: TensorInfo, extents: Mapping[str, int], draw: np.random.Ge
     if info.dtype.kind == "bool":
         return draw.integers(0, 2, shape).astype(dtype)
     return draw.integers(0, 10, shape).astype(dtype)
+
+
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays to a .npz file. `numpy.savez` takes names as keywords, and an output may be called `file`."""
+    with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
 
 
 def _load(path: Path) -> Any:

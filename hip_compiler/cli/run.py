@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     import numpy as np
 
-    from hip_compiler.cli.feeds import random_feed, read_extents, read_feeds
+    from hip_compiler.cli.feeds import random_feed, read_extents, read_feeds, write_npz
 
     start = time.perf_counter()
     extents = read_extents(arguments.dim)
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
             outputs = session.run(feeds)
             seconds.append(time.perf_counter() - start)
     if arguments.save is not None:
-        np.savez(arguments.save, **outputs)
+        write_npz(arguments.save, outputs)
     rows = [_summary(name, array) for name, array in outputs.items()]
     times = {"ready": loaded, "first_run": seconds[0], "median_run": float(np.median(seconds))}
     if arguments.json:
@@ -68,7 +68,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     import hip_compiler
     from hip_compiler.runtime import Session
 
-    if arguments.model.is_dir():
+    if arguments.model.is_dir() or arguments.model.suffix == ".hipc":
         return hip_compiler.load(arguments.model, num_threads=arguments.threads)
     from hip_compiler.cli.progress import Progress
     from hip_compiler.core.driver import compile_model

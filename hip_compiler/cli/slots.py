@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from hip_compiler.cli.output import add_json, add_plugins, print_json
 
@@ -19,7 +20,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from hip_compiler.slots import MEANINGS, PipelineSlot
 
     registry = load_registry(arguments.plugins)
-    slots = [
+    slots: list[dict[str, Any]] = [
         {
             "slot": str(slot),
             "ir": MEANINGS[slot],

@@ -32,7 +32,11 @@ PASSES: tuple[PassContribution, ...] = (
     _pass("hip-externalize-constants", "externalize_constants:ExternalizeConstants", "Give constants a place in constants.bin."),
     _pass("verify-no-constant-carriers", "externalize_constants:VerifyNoConstantCarriers", "Refuse hip.constant made too late."),
     _pass("hip-bufferize", "bufferize:Bufferize", "Registered operations from tensors to memrefs."),
+    _pass("hip-use-output-allocator", "use_output_allocator:UseOutputAllocator", "Results go into memory of the caller."),
+    _pass("hip-pool-allocs", "pool_allocs:PoolAllocs", "Transient buffers get places in one arena, by their lifetimes."),
+    _pass("hip-lower-allocs", "lower_allocs:LowerAllocs", "Lower copies, and allocations that no arena holds."),
     _pass("hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."),
+    _pass("hip-expand-math", "expand_math:ExpandMath", "Elementary functions become arithmetic that vectorises."),
     _pass("convert-hip-to-llvm", "convert_hip_to_llvm:ConvertHipToLLVM", "Hip operations become calls of the runtime."),
     _pass("generate-interface", "generate_interface:GenerateInterface", "Write the entry points of the runtime ABI."),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from hip_compiler.registry.contributions import (
     Contribution,
     KernelContribution,
     LibraryContribution,
+    OnnxOpClaim,
     TargetContribution,
 )
 from hip_compiler.registry.names import listing, nearest
@@ -50,13 +51,17 @@ class Symbol:
         return f"{self.kind} '{self.name}' ({self.linkage})"
 
 
-def audit_plugin(record: PluginRecord, targets: Mapping[str, TargetContribution]) -> None:
-    """Check everything of a plugin that names a target.
+def audit_plugin(record: PluginRecord, targets: Mapping[str, TargetContribution], ops: Collection[str]) -> None:
+    """Check everything of a plugin that names a target or an operation, which others may register.
+
+    Args:
+        targets: every registered target.
+        ops: full name of every registered operation.
 
     Raises:
         HipCompilerError: `HIPC0404`, with every finding as a detail.
     """
-    findings = [finding for contribution in record.contributions for finding in _audit(contribution, targets)]
+    findings = [finding for contribution in record.contributions for finding in _audit(contribution, targets, ops)]
     if findings:
         raise HipCompilerError(
             ErrorCode.PLUGIN_AUDIT,
@@ -67,7 +72,13 @@ def audit_plugin(record: PluginRecord, targets: Mapping[str, TargetContribution]
         )
 
 
-def _audit(contribution: Contribution, targets: Mapping[str, TargetContribution]) -> list[str]:
+def _audit(
+    contribution: Contribution, targets: Mapping[str, TargetContribution], ops: Collection[str]
+) -> list[str]:
+    if isinstance(contribution, OnnxOpClaim) and contribution.lowers_to not in ops:
+        hint = nearest(contribution.lowers_to, ops)
+        claim = f"ONNX operator {contribution.domain}::{contribution.op}"
+        return [f"{claim}: operation '{contribution.lowers_to}' is not registered" + (f"; {hint}" if hint else "")]
     if not isinstance(contribution, (BitcodeContribution, LibraryContribution, KernelContribution)):
         return []
     target = targets.get(contribution.target)

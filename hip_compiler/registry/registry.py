@@ -171,9 +171,16 @@ def _merge(
     targets = {
         item.name: item for record in records for item in record.contributions if isinstance(item, TargetContribution)
     }
+    ops = {
+        name
+        for record in records
+        for item in record.contributions
+        if isinstance(item, DialectContribution)
+        for name in item.op_names
+    }
     for position, record in enumerate(records):
         try:
-            audit_plugin(record, targets)
+            audit_plugin(record, targets, ops)
         except HipCompilerError as error:
             records[position] = _refused(record, error)
             _account(error, str(record), selection, problems, notes)

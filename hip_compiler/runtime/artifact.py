@@ -153,7 +153,7 @@ def publish(
     *,
     folder: str | os.PathLike[str] | None = None,
     plugins: Sequence[Bitcode] = (),
-    write_constants: Callable[[Path], None] | None = None,
+    write_constants: Callable[[Path], object] | None = None,
 ) -> Artifact:
     """Make an artifact folder.
 

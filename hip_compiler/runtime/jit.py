@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import threading
+import weakref
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -12,8 +12,6 @@ import llvmlite.binding as llvm
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import cpu, objectfile
-
-_LINKING = threading.Lock()
 
 
 class Program:
@@ -48,14 +46,15 @@ class Program:
             builder.import_symbol(name, self.address(name))
         for name in sorted(found.defined):
             builder.export_symbol(name)
-        with _LINKING:
-            # JITLink places code and data side by side, within reach of the small code model.
-            self._jit = llvm.create_lljit_compiler(cpu.host().target_machine(), use_jit_link=True, suppress_errors=True)
-            try:
-                self._library = builder.link(self._jit, "model")
-            except RuntimeError as error:
-                self._jit.close()
-                raise HipCompilerError(ErrorCode.LINK, "the program cannot be loaded", why=str(error)) from error
+        # JITLink places code and data side by side, within reach of the small code model.
+        jit = llvm.create_lljit_compiler(cpu.host().target_machine(), use_jit_link=True, suppress_errors=True)
+        try:
+            self._library = builder.link(jit, "model")
+        except RuntimeError as error:
+            jit.close()
+            raise HipCompilerError(ErrorCode.LINK, "the program cannot be loaded", why=str(error)) from error
+        # It holds both, so that the garbage collector cannot take the JIT before its library.
+        self._unload = weakref.finalize(self, _unload, self._library, jit)
 
     def address(self, name: str) -> int:
         """Address of an exported symbol of the program, or of its runtime.
@@ -79,10 +78,13 @@ class Program:
         return self._runtime.find(name) if self._runtime else None
 
     def close(self) -> None:
-        """Unload the code. No address of it may be used afterwards."""
-        with _LINKING:
-            self._library.close()
-            self._jit.close()
+        """Unload the code. No address of it may be used afterwards; a second call does nothing."""
+        self._unload()
+
+
+def _unload(library: llvm.ResourceTracker, jit: llvm.LLJIT) -> None:
+    library.close()
+    jit.close()
 
 
 @cache

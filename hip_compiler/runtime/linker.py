@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Self
 
 import llvmlite.binding as llvm
 
@@ -82,23 +82,24 @@ def build_object(
     """
     clock = _Clock()
     machine = cpu.target_machine(opt_level)
-    context = llvm.create_context()
-    program = _parse(Bitcode("the compiled model", model), context, machine)
-    _internalise(program)
-    clock.lap("parse")
-    _optimise(program, machine, opt_level)
-    clock.lap("optimise")
-    parts = [(source, _parse(source, context, machine)) for source in ([runtime] if runtime else []) + list(plugins)]
-    _apply_overrides(parts)
-    _check_duplicates(parts, reserved)
-    for source, part in parts:
-        _link(program, source, part)
-    _internalise(program)
-    _drop_unused(program, machine)
-    _check_constructors(program)
-    clock.lap("link")
-    image = machine.emit_object(program)
-    clock.lap("codegen")
+    with _Workspace(machine) as workspace:
+        program = workspace.parse(Bitcode("the compiled model", model))
+        _internalise(program)
+        clock.lap("parse")
+        _optimise(program, machine, opt_level)
+        clock.lap("optimise")
+        sources = [*([runtime] if runtime else []), *plugins]
+        parts = [(source, workspace.parse(source)) for source in sources]
+        _apply_overrides(parts)
+        _check_duplicates(parts, reserved)
+        for source, part in parts:
+            _link(program, source, part)
+        _internalise(program)
+        _drop_unused(program, machine)
+        _check_constructors(program)
+        clock.lap("link")
+        image = machine.emit_object(program)
+        clock.lap("codegen")
     return LinkedObject(image, clock.seconds)
 
 
@@ -113,20 +114,38 @@ class _Clock:
         self._last = now
 
 
-def _parse(source: Bitcode, context: Any, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    try:
-        module = llvm.parse_bitcode(source.data, context)
-        module.verify()
-    except RuntimeError as error:
-        raise HipCompilerError(
-            ErrorCode.LINK,
-            f"the bitcode of {source.name} cannot be read",
-            why=str(error).strip(),
-            hint=f"it must come from LLVM {llvm.llvm_version_info[0]} or older, and be complete",
-        ) from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module
+class _Workspace:
+    """An LLVM context and its modules, closed in this order: LLVM does not survive a module without its context."""
+
+    def __init__(self, machine: llvm.TargetMachine) -> None:
+        self._machine = machine
+        self._context = llvm.create_context()
+        self._modules: list[llvm.ModuleRef] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for module in self._modules:
+            module.close()
+        self._context.close()
+
+    def parse(self, source: Bitcode) -> llvm.ModuleRef:
+        """The module of bitcode, for the machine."""
+        try:
+            module = llvm.parse_bitcode(source.data, self._context)
+            self._modules.append(module)
+            module.verify()
+        except RuntimeError as error:
+            raise HipCompilerError(
+                ErrorCode.LINK,
+                f"the bitcode of {source.name} cannot be read",
+                why=str(error).strip(),
+                hint=f"it must come from LLVM {llvm.llvm_version_info[0]} or older, and be complete",
+            ) from error
+        module.triple = self._machine.triple
+        module.data_layout = str(self._machine.target_data)
+        return module
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: OptLevel) -> None:

@@ -73,17 +73,20 @@ class State:
         self._pointer = ctypes.c_void_p()
         self._closing = threading.Lock()
         self._closed = False
-        self.compute = abi.Compute(program.address(abi.COMPUTE))
-        self._last_error = abi.LastError(program.address(abi.LAST_ERROR))
-        self._cleanup = abi.Cleanup(program.address(abi.CLEANUP))
-        self._arena_bytes = abi.ArenaBytes(program.address(abi.ARENA_BYTES))
-        self._trim = abi.Trim(program.address(abi.TRIM))
-        self._fs = abi.Files(None, files.callback, num_threads)
-        status = abi.Init(program.address(abi.INIT))(ctypes.byref(self._pointer), ctypes.byref(self._fs))
-        if status:
-            error = self.failure(status, "the model cannot be initialised")
+        try:
+            self.compute = abi.Compute(program.address(abi.COMPUTE))
+            self._last_error = abi.LastError(program.address(abi.LAST_ERROR))
+            self._cleanup = abi.Cleanup(program.address(abi.CLEANUP))
+            self._arena_bytes = abi.ArenaBytes(program.address(abi.ARENA_BYTES))
+            self._trim = abi.Trim(program.address(abi.TRIM))
+            self._fs = abi.Files(None, files.callback, num_threads)
+            init = abi.Init(program.address(abi.INIT))
+            status = init(ctypes.byref(self._pointer), ctypes.byref(self._fs))
+            if status:
+                raise self.failure(status, "the model cannot be initialised")
+        except BaseException:
             self.close()
-            raise error
+            raise
 
     @property
     def pointer(self) -> int | None:

@@ -22,7 +22,7 @@ void cumsum_tile(const T *x, T *y, int64_t length, int64_t inner, int64_t width,
   for (int64_t n = 0; n < length; n++) {
     int64_t row = (reverse ? length - 1 - n : n) * inner;
     for (int64_t j = 0; j < width; j++) {
-      Compute<T> next = plus<T>(sum[j], load(x[row + j]));
+      Compute<T> next = plus<T>(sum[j], widen(x[row + j]));
       y[row + j] = (T)(exclusive ? sum[j] : next);
       sum[j] = next;
     }

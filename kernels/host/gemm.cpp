@@ -122,8 +122,8 @@ template <Activation A>
 void finish_with(const Product &p, float *tile, int64_t ld, int64_t rows, int64_t columns, int64_t m, int64_t n) {
   const Epilogue &e = p.epilogue;
   bool in_place = (void *)tile == (void *)((float *)p.y + m * p.ldy + n);
+  float bias[PANEL] = {}, converted[PANEL] = {};
   for (int64_t first = 0; first < columns; first += PANEL) {
-    float bias[PANEL] = {}, converted[PANEL] = {};
     int64_t count = min<int64_t>(PANEL, columns - first);
     if (e.column_bias) load_floats(e.dtype, e.column_bias, n + first, count, bias);
     for (int64_t i = 0; i < rows; i++) {

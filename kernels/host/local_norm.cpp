@@ -35,14 +35,14 @@ void lrn_tile(const T *x, T *y, int64_t channels, int64_t spatial, int64_t chann
   for (int64_t j = 0; j < width; j++) sum[j] = 0;
   for (int64_t c = first; c <= last; c++)
     for (int64_t j = 0; j < width; j++) {
-      C value = load(x[c * spatial + j]);
+      C value = widen(x[c * spatial + j]);
       sum[j] += value * value;
     }
   C factor = (C)(alpha / (double)size);
   for (int64_t j = 0; j < width; j++) sum[j] = (C)bias + factor * sum[j];
   powers(sum, divisor, width, beta);
   for (int64_t j = 0; j < width; j++)
-    y[channel * spatial + j] = (T)(load(x[channel * spatial + j]) / divisor[j]);
+    y[channel * spatial + j] = (T)(widen(x[channel * spatial + j]) / divisor[j]);
 }
 
 template <class T> void lp_tile(const T *x, T *y, int64_t length, int64_t inner, int64_t width, bool squares) {
@@ -51,7 +51,7 @@ template <class T> void lp_tile(const T *x, T *y, int64_t length, int64_t inner,
   for (int64_t j = 0; j < width; j++) norm[j] = 0;
   for (int64_t i = 0; i < length; i++)
     for (int64_t j = 0; j < width; j++) {
-      C value = load(x[i * inner + j]);
+      C value = widen(x[i * inner + j]);
       norm[j] += squares ? value * value : (value < 0 ? -value : value);
     }
   if (squares)
@@ -59,7 +59,7 @@ template <class T> void lp_tile(const T *x, T *y, int64_t length, int64_t inner,
   // A row of zeros stays zero.
   for (int64_t i = 0; i < length; i++)
     for (int64_t j = 0; j < width; j++)
-      y[i * inner + j] = (T)(norm[j] == 0 ? (C)0 : load(x[i * inner + j]) / norm[j]);
+      y[i * inner + j] = (T)(norm[j] == 0 ? (C)0 : widen(x[i * inner + j]) / norm[j]);
 }
 
 template <class T> void lp_row(const T *x, T *y, int64_t length, bool squares) {
@@ -68,12 +68,12 @@ template <class T> void lp_row(const T *x, T *y, int64_t length, bool squares) {
   {
 #pragma clang fp reassociate(on)
     for (int64_t i = 0; i < length; i++) {
-      C value = load(x[i]);
+      C value = widen(x[i]);
       norm += squares ? value * value : (value < 0 ? -value : value);
     }
   }
   if (squares) norm = sqrt_of(norm);
-  for (int64_t i = 0; i < length; i++) y[i] = (T)(norm == 0 ? (C)0 : load(x[i]) / norm);
+  for (int64_t i = 0; i < length; i++) y[i] = (T)(norm == 0 ? (C)0 : widen(x[i]) / norm);
 }
 
 } // namespace

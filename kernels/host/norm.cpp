@@ -9,14 +9,14 @@ namespace {
 template <class T> HIPC_INLINE Compute<T> sum_of(const T *x, int64_t count) {
 #pragma clang fp reassociate(on)
   Compute<T> sum = 0;
-  for (int64_t i = 0; i < count; i++) sum += load(x[i]);
+  for (int64_t i = 0; i < count; i++) sum += widen(x[i]);
   return sum;
 }
 
 template <class T> HIPC_INLINE Compute<T> sum_of_squares(const T *x, int64_t count) {
 #pragma clang fp reassociate(on)
   Compute<T> sum = 0;
-  for (int64_t i = 0; i < count; i++) sum += load(x[i]) * load(x[i]);
+  for (int64_t i = 0; i < count; i++) sum += widen(x[i]) * widen(x[i]);
   return sum;
 }
 
@@ -33,7 +33,7 @@ template <class T> HIPC_INLINE Moments<Compute<T>> moments_of(const T *x, int64_
   {
 #pragma clang fp reassociate(on)
     for (int64_t i = 0; i < count; i++) {
-      C distance = load(x[i]) - mean;
+      C distance = widen(x[i]) - mean;
       distances += distance;
       squares += distance * distance;
     }
@@ -70,13 +70,13 @@ int32_t spread_parameter(hipc_context *context, const char *op, const hipc_tenso
   return dispatch_float(context, op, parameter->dtype, [&]<class P>() {
     const P *in = data<P>(parameter);
     if (elements(parameter) == count) {
-      for (int64_t i = 0; i < count; i++) out[i] = (C)load(in[i]);
+      for (int64_t i = 0; i < count; i++) out[i] = (C)widen(in[i]);
       return (int32_t)HIPC_OK;
     }
     Walk<1> walk(rank, shape);
     walk.broadcast(0, own, parameter->shape + skip, parameter->strides + skip);
     walk.seek(0);
-    for (int64_t i = 0; i < count; i++, walk.next()) out[i] = (C)load(in[walk.offsets[0]]);
+    for (int64_t i = 0; i < count; i++, walk.next()) out[i] = (C)widen(in[walk.offsets[0]]);
     return (int32_t)HIPC_OK;
   });
 }
@@ -96,9 +96,9 @@ HIPC_INLINE void write_row(const T *x, T *y, int64_t count, Moments<Compute<T>> 
                            const Compute<T> *bias) {
   if (bias)
     for (int64_t i = 0; i < count; i++)
-      y[i] = (T)(((load(x[i]) - moments.mean) * moments.inverse + moments.offset) * scale[i] + bias[i]);
+      y[i] = (T)(((widen(x[i]) - moments.mean) * moments.inverse + moments.offset) * scale[i] + bias[i]);
   else
-    for (int64_t i = 0; i < count; i++) y[i] = (T)(((load(x[i]) - moments.mean) * moments.inverse + moments.offset) * scale[i]);
+    for (int64_t i = 0; i < count; i++) y[i] = (T)(((widen(x[i]) - moments.mean) * moments.inverse + moments.offset) * scale[i]);
 }
 
 enum class Center { mean, zero };
@@ -177,7 +177,7 @@ int32_t normalise_groups(hipc_context *context, const char *op, const hipc_tenso
           C shift = moments.offset * wide_scale[parameter] + wide_bias[parameter];
           const T *from = in + row * length + c * spatial;
           T *to = out + row * length + c * spatial;
-          for (int64_t i = 0; i < spatial; i++) to[i] = (T)((load(from[i]) - moments.mean) * factor + shift);
+          for (int64_t i = 0; i < spatial; i++) to[i] = (T)((widen(from[i]) - moments.mean) * factor + shift);
         }
       }
     });

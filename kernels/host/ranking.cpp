@@ -26,10 +26,10 @@ void arg_tile(const T *x, int64_t *y, Rows rows, int64_t width, bool last) {
   using C = Compute<T>;
   C best[TILE];
   int64_t start = last ? rows.length - 1 : 0, step = last ? -1 : 1;
-  for (int64_t j = 0; j < width; j++) best[j] = load(x[start * rows.inner + j]), y[j] = start;
+  for (int64_t j = 0; j < width; j++) best[j] = widen(x[start * rows.inner + j]), y[j] = start;
   for (int64_t n = 1, i = start + step; n < rows.length; n++, i += step)
     for (int64_t j = 0; j < width; j++) {
-      C value = load(x[i * rows.inner + j]);
+      C value = widen(x[i * rows.inner + j]);
       bool wins = beats<C, is_max>(value, best[j]);
       best[j] = wins ? value : best[j];
       y[j] = wins ? i : y[j];
@@ -42,31 +42,31 @@ template <class T, bool is_max> int64_t arg_row(const T *x, int64_t length, bool
   constexpr int64_t BLOCK = 256;
   constexpr int64_t LANES = 16;
   int64_t best_block = 0, blocks = ceil_div(length, BLOCK);
-  C best = load(x[last ? length - 1 : 0]);
+  C best = widen(x[last ? length - 1 : 0]);
   bool first = true;
   for (int64_t n = 0; n < blocks; n++) {
     int64_t block = last ? blocks - 1 - n : n;
     const T *at = x + block * BLOCK;
     int64_t size = min(length - block * BLOCK, BLOCK);
     C lanes[LANES];
-    for (int64_t j = 0; j < LANES; j++) lanes[j] = load(at[0]);
+    for (int64_t j = 0; j < LANES; j++) lanes[j] = widen(at[0]);
     bool nan = false;
     int64_t i = 0;
     for (; i + LANES <= size; i += LANES)
       for (int64_t j = 0; j < LANES; j++) {
-        C value = load(at[i + j]);
+        C value = widen(at[i + j]);
         lanes[j] = (is_max ? value > lanes[j] : value < lanes[j]) ? value : lanes[j];
         nan |= value != value;
       }
     for (; i < size; i++) {
-      C value = load(at[i]);
+      C value = widen(at[i]);
       lanes[0] = (is_max ? value > lanes[0] : value < lanes[0]) ? value : lanes[0];
       nan |= value != value;
     }
     if (nan) {
       best_block = block;
       for (int64_t k = 0; k < size; k++)
-        if (C value = load(at[k]); value != value) best = value;
+        if (C value = widen(at[k]); value != value) best = value;
       break;
     }
     C top = lanes[0];
@@ -77,7 +77,7 @@ template <class T, bool is_max> int64_t arg_row(const T *x, int64_t length, bool
   int64_t begin = best_block * BLOCK, end = min(begin + BLOCK, length);
   for (int64_t i = begin; i < end; i++) {
     int64_t place = last ? end - 1 - (i - begin) : i;
-    C value = load(x[place]);
+    C value = widen(x[place]);
     if (value == best || (value != value && best != best)) return place;
   }
   return begin;
@@ -136,10 +136,10 @@ template <class T>
 void topk_row(const T *x, int64_t length, int64_t stride, int64_t k, Entry<Compute<T>> *heap, bool largest) {
   using C = Compute<T>;
   Better<C> better{largest};
-  for (int64_t i = 0; i < k; i++) heap[i] = {load(x[i * stride]), i};
+  for (int64_t i = 0; i < k; i++) heap[i] = {widen(x[i * stride]), i};
   for (int64_t i = k / 2 - 1; i >= 0; i--) sift_down(heap, k, i, better);
   for (int64_t i = k; i < length; i++) {
-    C value = load(x[i * stride]);
+    C value = widen(x[i * stride]);
     // An equal value has a greater index than every entry: it never enters.
     if (largest ? greater(value, heap[0].value) : greater(heap[0].value, value)) {
       heap[0] = {value, i};

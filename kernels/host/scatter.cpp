@@ -13,7 +13,7 @@ template <Reduction kind, class T> HIPC_INLINE T reduced(T old, T update) {
   if constexpr (kind == NONE) {
     return update;
   } else if constexpr (TypeInfo<T>::is_float) {
-    Compute<T> a = load(old), b = load(update);
+    Compute<T> a = widen(old), b = widen(update);
     if constexpr (kind == ADD) return (T)(a + b);
     if constexpr (kind == MUL) return (T)(a * b);
     if constexpr (kind == MAX) return a >= b || a != a ? old : update;

@@ -39,15 +39,15 @@ HIPC_INLINE void softmax_columns(const T *x, T *y, int64_t length, int64_t inner
   for (int64_t j = 0; j < width; j++) top[j] = -(C)__builtin_inff(), sum[j] = 0;
   for (int64_t i = 0; i < length; i++)
     for (int64_t j = 0; j < width; j++) {
-      C value = load(x[i * inner + j]);
+      C value = widen(x[i * inner + j]);
       top[j] = value > top[j] ? value : top[j];
     }
   for (int64_t i = 0; i < length; i++)
-    for (int64_t j = 0; j < width; j++) sum[j] += exp_of(load(x[i * inner + j]) - top[j]);
+    for (int64_t j = 0; j < width; j++) sum[j] += exp_of(widen(x[i * inner + j]) - top[j]);
   for (int64_t j = 0; j < width; j++) sum[j] = log ? log_of(sum[j]) : (C)1 / sum[j];
   for (int64_t i = 0; i < length; i++)
     for (int64_t j = 0; j < width; j++) {
-      C shifted = load(x[i * inner + j]) - top[j];
+      C shifted = widen(x[i * inner + j]) - top[j];
       y[i * inner + j] = (T)(log ? shifted - sum[j] : exp_of(shifted) * sum[j]);
     }
 }
@@ -79,7 +79,7 @@ template <class T> int32_t softmax(hipc_context *context, const T *x, T *y, Rows
     parallel_for_threads(context, rows.outer, cost, [=](int64_t begin, int64_t end, int32_t thread) {
       C *line = wide + thread * stride;
       for (int64_t row = begin; row < end; row++) {
-        for (int64_t i = 0; i < rows.length; i++) line[i] = load(x[row * rows.length + i]);
+        for (int64_t i = 0; i < rows.length; i++) line[i] = widen(x[row * rows.length + i]);
         softmax_row(line, line, rows.length, log);
         for (int64_t i = 0; i < rows.length; i++) y[row * rows.length + i] = (T)line[i];
       }
@@ -114,9 +114,9 @@ HIPC_EXPORT int32_t hipc_hardmax(hipc_context *context, const hipc_tensor *x, hi
     parallel_for(context, rows.outer * rows.inner, rows.length * 3, [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; row++) {
         int64_t offset = row / rows.inner * rows.length * rows.inner + row % rows.inner, best = 0;
-        Compute<T> top = load(in[offset]);
+        Compute<T> top = widen(in[offset]);
         for (int64_t i = 1; i < rows.length && top == top; i++) {
-          Compute<T> value = load(in[offset + i * rows.inner]);
+          Compute<T> value = widen(in[offset + i * rows.inner]);
           if (value > top || value != value) top = value, best = i;
         }
         for (int64_t i = 0; i < rows.length; i++) out[offset + i * rows.inner] = (T)(Compute<T>)(i == best);

@@ -66,7 +66,7 @@ template <class Body> int32_t dispatch_index(hipc_context *context, const char *
 }
 
 // The element as the type that arithmetic uses.
-template <class T> HIPC_INLINE Compute<T> load(T value) { return (Compute<T>)value; }
+template <class T> HIPC_INLINE Compute<T> widen(T value) { return (Compute<T>)value; }
 
 // ---- indices ----------------------------------------------------------------------------------------------------
 inline int32_t index_error(hipc_context *context, const char *op, int64_t value, int64_t axis, int64_t extent) {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -93,10 +92,7 @@ class KernelError(Exception):
 @cache
 def build() -> Any:
     """The module `kernels/build.py`."""
-    folder = str(ROOT / "kernels")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    import build as module
+    from kernels import build as module
 
     return module
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import KernelError, build, call_op
-from oracles import activate, close
 
 from hip_compiler.core.dialects.hip.matmul import ACTIVATIONS, OPS, PANEL
+from tests.kernels.harness import KernelError, build, call_op
+from tests.kernels.oracles import activate, close
 
 MATMUL = OPS[0]
 LEVELS = [level.name for level in build().runnable_levels()]

@@ -221,7 +221,7 @@ _FAILING = (
 
 def bitcode(text: str) -> bytes:
     """Bitcode of LLVM IR text."""
-    module = llvm.parse_assembly(text, llvm.create_context())
+    module = llvm.parse_assembly(text)
     module.verify()
     return bytes(module.as_bitcode())
 

@@ -95,7 +95,7 @@ class Exporter:
 
 def test_outputs_are_dlpack_tensors(open_session: Open) -> None:
     with open_session() as session:
-        y = session.run({"x": np.float32([1, 2])})["y"]
+        y = session.run({"x": np.array([1, 2], np.float32)})["y"]
     np.testing.assert_array_equal(np.from_dlpack(y), [1, 2])
 
 

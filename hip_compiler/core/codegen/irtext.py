@@ -138,7 +138,7 @@ def _round(value: Fraction, layout: _Format) -> int:
         exponent -= 1
     # round() of a Fraction rounds ties to even. A carry out of the mantissa lands in the exponent, as it should.
     steps = round(value / _power(exponent - layout.mantissa))
-    return ((exponent - smallest) << layout.mantissa) + steps
+    return min(((exponent - smallest) << layout.mantissa) + steps, layout.infinity)
 
 
 def _power(exponent: int) -> Fraction:

@@ -26,9 +26,11 @@ def translate(module: Operation, dialects: Sequence[str] = ("llvm",)) -> bytes:
     """
     text = to_text(module, dialects)
     context = llvmlite.create_context()
+    parsed = None
     try:
         parsed = llvmlite.parse_assembly(text, context)
         parsed.verify()
+        return bytes(parsed.as_bitcode())
     except RuntimeError as error:
         raise HipCompilerError(
             ErrorCode.CODEGEN,
@@ -36,7 +38,11 @@ def translate(module: Operation, dialects: Sequence[str] = ("llvm",)) -> bytes:
             why=str(error).strip(),
             hint="this is a defect of a lowering; report it with the repro bundle",
         ) from error
-    return bytes(parsed.as_bitcode())
+    finally:
+        # In this order: LLVM does not survive a module that outlives its context.
+        if parsed is not None:
+            parsed.close()
+        context.close()
 
 
 def to_text(module: Operation, dialects: Sequence[str] = ("llvm",)) -> str:

@@ -308,20 +308,22 @@ class Emitter:
             array = source.constant.reshape([extent.value for extent in shape])  # type: ignore[misc]
             return constant(array, source.dtype, source.buffer)
         value = self.value(source)
-        if source.rank != 1:
+        if source.rank > 1:
             flat = self.tensor_type((product(source.shape),), source.dtype)
-            value = tensor.collapse_shape(flat, value, [list(range(source.rank))] if source.rank else [])
-            if not source.rank:
-                value = tensor.expand_shape(flat, value, [], [], [1])
-        if len(shape) != 1:
+            value = tensor.collapse_shape(flat, value, [list(range(source.rank))])
+        target = self.tensor_type(shape, source.dtype)
+        if not shape:
+            value = tensor.collapse_shape(target, value, [])
+        elif len(shape) > 1 or not source.rank:
             sizes = [self.index_value(extent) for extent in shape if extent.value is None]
             static = [_DYNAMIC if extent.value is None else extent.value for extent in shape]
-            target = self.tensor_type(shape, source.dtype)
-            groups = [list(range(len(shape)))] if shape else []
-            if shape:
-                value = tensor.expand_shape(target, value, groups, sizes, static)
-            else:
-                value = tensor.collapse_shape(target, value, [])
+            groups = [list(range(len(shape)))] if source.rank else []
+            flat = self.tensor_type((symbol("?") if sizes else product(shape),), source.dtype)
+            if source.rank and value.type != flat:
+                value = tensor.cast(flat, value)
+            value = tensor.expand_shape(target, value, groups, sizes, static)
+        elif value.type != target:
+            value = tensor.cast(target, value)
         return Tensor(shape, source.dtype, value)
 
     def transpose(self, source: Tensor, order: Sequence[int]) -> Tensor:

@@ -10,6 +10,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import AttributeDef, OpDef, OperandDef
 
 SEGMENTS = "operandSegmentSizes"
+RESULT_SEGMENTS = "resultSegmentSizes"
 Operands = Sequence[Any]
 """One entry per operand of the definition: a value, None where it is absent, a sequence where it is variadic."""
 
@@ -59,9 +60,12 @@ def create_op(
     if needs_segments(op):
         built[SEGMENTS] = ir.DenseI32ArrayAttr.get([len(group) for group in groups + destinations])
     flat = [value for group in destinations for value in group]
+    results = [value.type for value in flat if not isinstance(value.type, ir.MemRefType)]
+    if len(op.outputs) > 1:
+        built[RESULT_SEGMENTS] = ir.DenseI32ArrayAttr.get([1 if results else 0] * len(op.outputs))
     return ir.Operation.create(
         op.name,
-        results=[value.type for value in flat if not isinstance(value.type, ir.MemRefType)],
+        results=results,
         operands=[value for group in groups for value in group] + flat,
         attributes=built,
         loc=location,
@@ -155,8 +159,7 @@ def _ints(attribute: Any) -> tuple[int, ...] | None:
 
 
 def _floats(attribute: Any) -> tuple[float, ...] | None:
-    dense = isinstance(attribute, ir.DenseF64ArrayAttr) or isinstance(attribute, ir.DenseF32ArrayAttr)
-    return tuple(attribute) if dense else None
+    return tuple(attribute) if isinstance(attribute, (ir.DenseF64ArrayAttr, ir.DenseF32ArrayAttr)) else None
 
 
 _READERS = {

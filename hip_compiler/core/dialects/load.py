@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
 
 from hip_compiler.core.dialects.access import segment_sizes
 from hip_compiler.core.dialects.check import check_op
@@ -48,9 +48,10 @@ def _make_dialect_class(dialect: DialectContribution) -> Any:
     for name in dialect.types:
         _subclass(made.Type, name, {}, name=name)
     for op in dialect.ops:
-        # One variadic group of results serves both forms: one result per destination, or none at all.
         fields = _fields("in", op.inputs, ext.Operand) | _fields("out", op.outputs, ext.Operand)
-        fields["tensor_results"] = Sequence[ext.Result[Any]]
+        # Optional results serve both forms: one per destination, or none at all. (Results in one variadic group
+        # would have to be of one type.)
+        fields |= {f"tensor_{output.name}": Optional[ext.Result[Any]] for output in op.outputs}
         _make_op_class(made, op, fields, [_destination_effects(op)])
     for plain in dialect.plain_ops:
         fields = _fields("in", plain.operands, ext.Operand) | _fields("result", plain.results, ext.Result)
@@ -92,7 +93,7 @@ def _hint(operand: OperandDef, kind: Any) -> Any:
 def _destination_effects(op: OpDef) -> Any:
     """Effects of an operation: on memrefs it reads its inputs and writes its destinations; on tensors it has none."""
 
-    class Effects(ir.MemoryEffectsOpInterface):  # type: ignore[misc]
+    class Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
         def get_effects(operation: Any, effects: Any) -> None:
             if len(operation.results) > 0:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hip_compiler.core.conversion.extents import index
-from hip_compiler.core.dialects.access import segment_sizes
+from hip_compiler.core.dialects.access import RESULT_SEGMENTS, segment_sizes
 from hip_compiler.core.mlir import bufferization, ir, linalg, memref, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.walk import operations_named, operations_where
@@ -107,6 +107,8 @@ def _bufferize_op(op: Any, definition: OpDef) -> None:
     inputs = [_read_only(operand) for operand in operands[:first]]
     destinations = [_destination(operand) for operand in operands[first:]]
     attributes = {name: op.attributes[name] for name in op.attributes}
+    if RESULT_SEGMENTS in attributes:
+        attributes[RESULT_SEGMENTS] = ir.DenseI32ArrayAttr.get([0] * len(definition.outputs))
     ir.Operation.create(op.name, operands=[*inputs, *destinations], attributes=attributes)
     _replace(op, destinations)
 

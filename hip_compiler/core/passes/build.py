@@ -51,6 +51,13 @@ def functions(module: Any, *, kernels: bool = False) -> list[Any]:
     ]
 
 
+def functions_in(op: Any) -> list[Any]:
+    """What a pass on functions works on, run on a function or on a module: functions with a body, kernels excepted."""
+    if isinstance(op.operation.opview, func.FuncOp):
+        return [op.operation.opview] if len(op.regions[0].blocks) and "hip.kernel" not in op.attributes else []
+    return functions(op)
+
+
 def all_operations(function: Any) -> list[Any]:
     """Every operation inside a function, outermost first, in order."""
     found: list[Any] = []

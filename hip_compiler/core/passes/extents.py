@@ -102,6 +102,7 @@ class Extents:
         self._indices: dict[Any, Extent] = {}
         self._symbols: dict[Any, Dim] = {}
         self._atoms: dict[Symbol, Any] = {}
+        self._entry_dims: dict[Any, Any] = {}
 
     def sizes(self, value: Any) -> tuple[Extent, ...]:
         """Extents of a memref, one per dimension."""
@@ -148,6 +149,8 @@ class Extents:
 
     def _emit_atom(self, atom: Any) -> Any:
         value, position, kind = self._atoms[atom]
+        if kind == "dim" and isinstance(value.owner, ir.Block) and value.owner == self._entry:
+            return self._entry_dim(atom, value, position)
         if kind == "value":
             index_type = ir.IndexType.get()
             if value.type == index_type:
@@ -159,11 +162,20 @@ class Extents:
         metadata = strided_metadata(value)
         return metadata.results[2 + value.type.rank + position]
 
+    def _entry_dim(self, atom: Any, value: Any, position: int) -> Any:
+        """The extent of an argument, computed once at the very beginning."""
+        if atom not in self._entry_dims:
+            with ir.InsertionPoint.at_block_begin(self._entry):
+                operands = [value, constant_index(position)]
+                op = ir.Operation.create("memref.dim", results=[ir.IndexType.get()], operands=operands)
+            self._entry_dims[atom] = op.result
+        return self._entry_dims[atom]
+
     def _atom(self, value: Any, position: int = 0, kind: str = "value") -> Dim:
         key = self._names.get((value, position)) if kind == "dim" else None
         key = key or (value, position, kind)
         if key not in self._symbols:
-            named = symbol(f"%{len(self._symbols)}")
+            named = symbol(key if isinstance(key, str) else f"%{len(self._symbols)}")
             self._symbols[key] = named
             self._atoms[named.terms[0][0][0]] = (value, position, kind)  # type: ignore[index]
         return self._symbols[key]

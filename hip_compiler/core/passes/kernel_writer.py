@@ -224,7 +224,7 @@ class KernelWriter:
         first_output = len(spec.inputs) - len(spec.outputs)
         for number, (argument, source) in enumerate(zip(spec.body.arguments, spec.inputs, strict=True)):
             if not isinstance(source, int):
-                values[argument] = values[source]
+                values[argument] = self._outside(source, values)
             elif totals is not None and number >= first_output:
                 values[argument] = totals[number - first_output]
             elif next(iter(argument.uses), None) is not None:

@@ -111,7 +111,8 @@ class Outliner:
         outputs = tuple(inputs[-count:])
         loops = self._loops(op, body, operands, maps, tuple(accesses))
         plan = schedule(loops, outputs)
-        captured = {operand: None for operand in operands if not isinstance(operand.type, ir.MemRefType)}
+        scalars = (operand for operand in operands if not isinstance(operand.type, ir.MemRefType))
+        captured = {operand: None for operand in scalars if not _is_constant(operand)}
         captured.update((value, None) for value in _captured(body))
         return KernelSpec(
             body=body,
@@ -268,13 +269,19 @@ def _key(spec: KernelSpec) -> Any:
     return (
         (outer, inner, plan.split, plan.registers, plan.tiled),
         tuple((access.value.type.element_type, known(access.offset)) for access in spec.accesses),
-        tuple(source if isinstance(source, int) else ("captured", captured[source]) for source in spec.inputs),
+        tuple(source if isinstance(source, int) else _scalar_key(source, captured) for source in spec.inputs),
         spec.outputs,
         tuple(value.type for value in spec.captured),
         len(spec.parameters),
         spec.aliased,
         _fingerprint(spec.body, captured),
     )
+
+
+def _scalar_key(value: Any, captured: dict[Any, int]) -> Any:
+    if value in captured:
+        return ("captured", captured[value])
+    return ("constant", value.owner.attributes["value"])
 
 
 def _fingerprint(body: Any, captured: dict[Any, int]) -> Any:

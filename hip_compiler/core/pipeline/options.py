@@ -131,7 +131,9 @@ def _error(element: Element, what: str, *, why: str = "", hint: str = "") -> Hip
 
 def describe_options(contribution: PassContribution) -> list[dict[str, str]]:
     """Spelling, type and default of every option of a pass."""
-    factory = contribution.factory.load() if isinstance(contribution.factory, Lazy) else contribution.factory
+    factory: Any = contribution.factory.load() if isinstance(contribution.factory, Lazy) else contribution.factory
+    if not dataclasses.is_dataclass(factory):
+        return []
     kinds = option_fields(factory)
     required = _required(factory)
     return [

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS
-from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.conversion.reductions import lowest
+from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
 from hip_compiler.dtypes import BY_NAME
-from hip_compiler.shapes import Dim, Shape
+from hip_compiler.shapes import Dim, Shape, dim
 
 INT64 = BY_NAME["int64"]
 
 
-def same_pads(op: OnnxOp, auto_pad: str, extents: Shape, window: Sequence[int], strides: Sequence[int]) -> list[int]:
+def same_pads(auto_pad: str, extents: Shape, window: Sequence[int], strides: Sequence[int]) -> list[Dim]:
     """Pads of `auto_pad` SAME_UPPER or SAME_LOWER: the output has ceil(extent / stride) elements.
 
     Args:
@@ -23,32 +26,48 @@ def same_pads(op: OnnxOp, auto_pad: str, extents: Shape, window: Sequence[int], 
     """
     begins, ends = [], []
     for extent, size, stride in zip(extents, window, strides, strict=True):
-        if extent.value is None:
-            op.require(stride == 1, f"auto_pad {auto_pad} with a stride over an extent that is not known")
-            total = size - 1
-        else:
-            total = max((-(-extent.value // stride) - 1) * stride + size - extent.value, 0)
-        small, large = total // 2, total - total // 2
-        begins.append(small if auto_pad == "SAME_UPPER" else large)
-        ends.append(large if auto_pad == "SAME_UPPER" else small)
+        total = dim(size - 1) if stride == 1 else ((-(-extent // stride) - 1) * stride + size - extent).maximum(0)
+        small = total // 2
+        begins.append(small if auto_pad == "SAME_UPPER" else total - small)
+        ends.append(total - small if auto_pad == "SAME_UPPER" else small)
     return begins + ends
 
 
-def window_attributes(op: OnnxOp, x: Tensor, kernel: Sequence[int]) -> dict[str, list[int]]:
-    """strides, pads and dilations of a sliding window, `auto_pad` resolved."""
+def window_attributes(
+    emitter: Emitter, op: OnnxOp, x: Tensor, kernel: Sequence[int], filling: float
+) -> tuple[Tensor, dict[str, list[int]]]:
+    """strides, pads and dilations of a sliding window, `auto_pad` resolved.
+
+    Pads that depend on run-time extents are added to the input here, with the given filling.
+    """
     rank = x.rank - 2
     strides = list(op.attr("strides", [1] * rank))
     dilations = list(op.attr("dilations", [1] * rank))
-    pads = list(op.attr("pads", [0] * 2 * rank))
+    pads: Sequence[Dim] = [dim(pad) for pad in op.attr("pads", [0] * 2 * rank)]
     auto_pad = op.attr("auto_pad", "NOTSET")
     op.require(len(strides) == rank and len(dilations) == rank and len(pads) == 2 * rank, "attributes of another rank")
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         window = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
-        pads = same_pads(op, auto_pad, x.shape[2:], window, strides)
+        pads = same_pads(auto_pad, x.shape[2:], window, strides)
     elif auto_pad == "VALID":
-        pads = [0] * 2 * rank
-    op.require(all(pad >= 0 for pad in pads), "negative pads")
-    return {"strides": strides, "pads": pads, "dilations": dilations}
+        pads = [dim(0)] * 2 * rank
+    if any(pad.value is None for pad in pads):
+        whole = [dim(0), dim(0), *pads[:rank], dim(0), dim(0), *pads[rank:]]
+        x = pad_with(emitter, x, whole, filling)
+        pads = [dim(0)] * 2 * rank
+    numbers = [pad.value or 0 for pad in pads]
+    op.require(all(number >= 0 for number in numbers), "negative pads")
+    return x, {"strides": strides, "pads": numbers, "dilations": dilations}
+
+
+def pad_with(emitter: Emitter, x: Tensor, pads: Sequence[Dim], filling: float) -> Tensor:
+    """The tensor with elements of one value added at both ends of every axis."""
+    shape = tuple(extent + pads[i] + pads[i + x.rank] for i, extent in enumerate(x.shape))
+    elements = np.empty(len(pads), dtype=object)
+    elements[:] = pads
+    value = constant(np.asarray(filling, dtype=x.dtype.numpy), x.dtype)
+    inputs = {"x": x, "pads": symbolic(elements, INT64), "value": value}
+    return emitter.hip("hip.pad", inputs, [x.dtype], [shape], mode="constant")[0]
 
 
 def output_extents(x: Tensor, kernel: Sequence[int], window: dict[str, list[int]]) -> Shape:
@@ -88,7 +107,8 @@ def convert_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     group = op.attr("group", 1)
     emitter.check_equal(x.shape[1], w.shape[1] * group, "Conv, input channels")
     inputs = {"x": x, "w": w, "bias": bias, "residual": None}
-    window = window_attributes(op, x, kernel)
+    x, window = window_attributes(emitter, op, x, kernel, 0.0)
+    inputs["x"] = x
     if residual is not None and residual.shape == (x.shape[0], w.shape[0], *output_extents(x, kernel, window)):
         return emitter.hip("hip.conv", inputs | {"residual": residual}, [x.dtype], group=group, **window, **epilogue)[0]
     result = emitter.hip("hip.conv", inputs, [x.dtype], group=group, **window, **epilogue)[0]
@@ -140,7 +160,11 @@ def convert_pool(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     op.require(x.dtype.name in FLOATS | ({"int8", "uint8"} if op.op == "MaxPool" else set()), f"element type {x.dtype}")
     op.require(3 <= x.rank <= 5, f"rank {x.rank}")
     kernel = list(op.attr("kernel_shape"))
-    attributes = {"kernel": kernel, **window_attributes(op, x, kernel), "ceil_mode": bool(op.attr("ceil_mode", 0))}
+    filling = lowest(x.dtype) if op.op == "MaxPool" else 0.0
+    extents = x.shape
+    x, window = window_attributes(emitter, op, x, kernel, filling)
+    op.require(x.shape == extents or op.op != "AveragePool", "auto_pad over extents that are not known")
+    attributes = {"kernel": kernel, **window, "ceil_mode": bool(op.attr("ceil_mode", 0))}
     if op.op == "MaxPool" and op.wants(1):
         order = op.attr("storage_order", 0)
         return emitter.hip("hip.max_pool_indices", {"x": x}, [x.dtype, INT64], storage_order=order, **attributes)

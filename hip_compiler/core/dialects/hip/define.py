@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import (
     AttributeDef,
@@ -82,25 +83,21 @@ def define(
         inputs: operand names; a trailing ``?`` marks an optional one.
         outputs: names of the destinations.
     """
-    operands = tuple(OperandDef(text.rstrip("?"), optional=text.endswith("?")) for text in inputs)
-    destinations = tuple(OperandDef(text) for text in outputs)
-    return OpDef(
+    definition = OpDef(
         name=f"hip.{name}",
         summary=summary,
-        inputs=operands,
-        outputs=destinations,
+        inputs=tuple(OperandDef(text.rstrip("?"), optional=text.endswith("?")) for text in inputs),
+        outputs=tuple(OperandDef(text) for text in outputs),
         attributes=tuple(attributes),
         reify=reify,
         lowering=CallLowering(f"hipc_{name}"),
-        verify=_verifier((*operands, *destinations), attributes, rules),
     )
+    return replace(definition, verify=_verifier(definition, rules))
 
 
-def _verifier(operands: Sequence[OperandDef], attributes: Sequence[AttributeDef], rules: Sequence[Rule]) -> OpVerifier:
+def _verifier(definition: OpDef, rules: Sequence[Rule]) -> OpVerifier:
     def verify(op: Operation) -> str | None:
-        view = _view(op, operands, attributes)
-        if isinstance(view, str):
-            return view
+        view = _view(definition, op)
         for name in view.types:
             rank = view.rank(name)
             if rank is not None and rank > MAX_RANK:
@@ -110,33 +107,11 @@ def _verifier(operands: Sequence[OperandDef], attributes: Sequence[AttributeDef]
     return verify
 
 
-def _view(op: Operation, operands: Sequence[OperandDef], attributes: Sequence[AttributeDef]) -> OperandView | str:
-    present = list(operands)
-    if "operandSegmentSizes" in op.attributes:
-        sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-        present = [operand for operand, size in zip(operands, sizes, strict=True) if size]
-    elif len(op.operands) < len(present):
-        # With a single optional operand the counts alone tell.
-        present = [operand for operand in operands if not operand.optional]
-    if len(present) != len(op.operands):
-        return f"{len(op.operands)} operands for {len(present)} names; operandSegmentSizes must tell which are absent"
-    types = {
-        operand.name: ir.ShapedType(value.type) for operand, value in zip(present, list(op.operands), strict=True)
-    }
-    values = {row.name: row.default for row in attributes}
-    for row in attributes:
-        if row.name in op.attributes:
-            values[row.name] = _python_value(op.attributes[row.name], row.kind)
-    return OperandView(types, values)
-
-
-def _python_value(value: Any, kind: AttributeKind) -> Any:
-    if kind == "ints":
-        return tuple(ir.DenseI64ArrayAttr(value))
-    if kind == "floats":
-        return tuple(ir.DenseF64ArrayAttr(value)) if "f64" in str(value) else tuple(ir.DenseF32ArrayAttr(value))
-    readers = {"int": ir.IntegerAttr, "bool": ir.BoolAttr, "float": ir.FloatAttr, "string": ir.StringAttr}
-    return readers[kind](value).value
+def _view(definition: OpDef, op: Operation) -> OperandView:
+    parts = read_op(definition, op)
+    named = {**parts.inputs, **parts.outputs}
+    types = {name: ir.ShapedType(value.type) for name, value in named.items() if value is not None}
+    return OperandView(types, parts.attributes)
 
 
 # ---- rules ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,395 @@
+// hipc_resize: one pass per axis whose extent or coordinates change. A pass is a table of taps, source positions with
+// weights, applied to every line of the axis. Coordinates are computed in double, as ONNX's definition does.
+#include "hipc_ops.h"
+
+using namespace hipc;
+
+namespace {
+
+enum Mode : int64_t { NEAREST, LINEAR, CUBIC };
+enum Coordinate : int64_t {
+  HALF_PIXEL,
+  ASYMMETRIC,
+  ALIGN_CORNERS,
+  PYTORCH_HALF_PIXEL,
+  TF_CROP_AND_RESIZE,
+  HALF_PIXEL_SYMMETRIC
+};
+enum Rounding : int64_t { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL };
+
+struct Options {
+  int64_t mode, coordinate, nearest;
+  double cubic_a;
+  bool exclude_outside;
+  double extrapolation;
+  bool antialias;
+};
+
+struct Axis {
+  int64_t in, out;
+  double scale, roi_begin, roi_end;
+};
+
+// Position on the input that an output position stands for; false: it lies outside the region of interest.
+bool source_position(const Options &options, const Axis &axis, int64_t at, double *position) {
+  double x = (double)at, resized = axis.scale * (double)axis.in, last = (double)(axis.in - 1);
+  switch (options.coordinate) {
+  case ASYMMETRIC:
+    *position = x / axis.scale;
+    return true;
+  case ALIGN_CORNERS:
+    *position = resized == 1 ? 0 : x * last / (resized - 1);
+    return true;
+  case PYTORCH_HALF_PIXEL:
+    *position = resized == 1 ? -0.5 : (x + 0.5) / axis.scale - 0.5;
+    return true;
+  case TF_CROP_AND_RESIZE: {
+    double range = axis.roi_end - axis.roi_begin;
+    *position = (resized == 1 ? range * last / 2 : x * range * last / (resized - 1)) + axis.roi_begin * last;
+    return *position >= 0 && *position <= last;
+  }
+  case HALF_PIXEL_SYMMETRIC: {
+    double adjustment = (double)axis.out / resized, offset = (double)axis.in / 2 * (1 - adjustment);
+    *position = offset + (x + 0.5) / axis.scale - 0.5;
+    return true;
+  }
+  default:
+    *position = (x + 0.5) / axis.scale - 0.5;
+    return true;
+  }
+}
+
+int64_t nearest_position(int64_t rounding, double position) {
+  switch (rounding) {
+  case PREFER_CEIL: return (int64_t)floor(position + 0.5);
+  case FLOOR: return (int64_t)floor(position);
+  case CEIL: return (int64_t)ceil(position);
+  default: return (int64_t)ceil(position - 0.5);
+  }
+}
+
+double cubic_weight(double distance, double a) {
+  double x = fabs(distance);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+// Downsampling with antialiasing stretches the filter by the inverse of the scale.
+double stretch_of(const Options &options, const Axis &axis) {
+  return options.antialias && axis.scale < 1 ? axis.scale : 1;
+}
+
+int64_t taps_of(const Options &options, const Axis &axis) {
+  if (options.mode == NEAREST) return 1;
+  double radius = options.mode == LINEAR ? 1 : 2;
+  return 2 * -(int64_t)floor(-radius / stretch_of(options, axis));
+}
+
+bool is_identity(const Axis &axis, const Options &options) {
+  if (axis.in != axis.out || fabs(axis.scale - 1) > 1e-9) return false;
+  return options.coordinate != TF_CROP_AND_RESIZE || (axis.roi_begin == 0 && axis.roi_end == 1);
+}
+
+// Taps of every output position of an axis. `outside[i]`: position i takes the extrapolation value.
+struct Taps {
+  int64_t count;
+  int64_t *source; // [out][count]
+  double *weight;  // [out][count]
+  bool *outside;   // [out]
+};
+
+void fill_taps(const Options &options, const Axis &axis, Taps taps) {
+  double stretch = stretch_of(options, axis);
+  for (int64_t i = 0; i < axis.out; i++) {
+    double position;
+    taps.outside[i] = !source_position(options, axis, i, &position);
+    int64_t *source = taps.source + i * taps.count;
+    double *weight = taps.weight + i * taps.count, sum = 0;
+    // Far outside, or not a number: the border, without overflow on the way to an integer.
+    if (!(position > -1e15)) position = -1e15;
+    if (position > 1e15) position = 1e15;
+    if (options.mode == NEAREST) {
+      source[0] = max((int64_t)0, min(axis.in - 1, nearest_position(options.nearest, position)));
+      weight[0] = 1;
+      continue;
+    }
+    // The left neighbour of a whole position is the one before it: its weight is 0 where the filter has radius 1.
+    int64_t left = (int64_t)ceil(position) - 1;
+    for (int64_t k = 0; k < taps.count; k++) {
+      int64_t at = left + 1 - taps.count / 2 + k;
+      double distance = (position - (double)at) * stretch;
+      double value = options.mode == LINEAR ? max(0.0, 1 - fabs(distance)) : cubic_weight(distance, options.cubic_a);
+      if (options.exclude_outside && (at < 0 || at >= axis.in)) value = 0;
+      source[k] = max((int64_t)0, min(axis.in - 1, at));
+      weight[k] = value;
+      sum += value;
+    }
+    if ((options.exclude_outside || options.antialias) && sum != 0)
+      for (int64_t k = 0; k < taps.count; k++) weight[k] /= sum;
+  }
+}
+
+// ---- passes -----------------------------------------------------------------------------------------------------
+// Moves elements of any type: for nearest.
+template <class T>
+void move_pass(hipc_context *context, const T *from, T *to, Rows rows, int64_t out, Taps taps, T extrapolation) {
+  parallel_for(context, rows.outer * out, rows.inner + 2, [=](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; task++) {
+      int64_t o = task / out, i = task % out;
+      const T *source = from + (o * rows.length + taps.source[i]) * rows.inner;
+      T *target = to + task * rows.inner;
+      if (taps.outside[i])
+        for (int64_t j = 0; j < rows.inner; j++) target[j] = extrapolation;
+      else if (rows.inner == 1)
+        *target = *source;
+      else
+        memcpy(target, source, (size_t)rows.inner * sizeof(T));
+    }
+  });
+}
+
+template <class C>
+HIPC_INLINE void weighted_lines(const C *base, C *target, int64_t inner, const int64_t *source, const double *weight,
+                                int64_t count) {
+  if (count == 2) {
+    const C *a = base + source[0] * inner, *b = base + source[1] * inner;
+    C wa = (C)weight[0], wb = (C)weight[1];
+    for (int64_t j = 0; j < inner; j++) target[j] = a[j] * wa + b[j] * wb;
+    return;
+  }
+  for (int64_t j = 0; j < inner; j++) target[j] = 0;
+  for (int64_t k = 0; k < count; k++) {
+    const C *line = base + source[k] * inner;
+    C w = (C)weight[k];
+    for (int64_t j = 0; j < inner; j++) target[j] += line[j] * w;
+  }
+}
+
+template <class C>
+void blend_pass(hipc_context *context, const C *from, C *to, Rows rows, int64_t out, Taps taps, C extrapolation) {
+  int64_t cost = taps.count * 2;
+  if (rows.inner == 1) {
+    parallel_for(context, rows.outer, out * cost, [=](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; o++) {
+        const C *base = from + o * rows.length;
+        C *line = to + o * out;
+        for (int64_t i = 0; i < out; i++) {
+          const int64_t *source = taps.source + i * taps.count;
+          const double *weight = taps.weight + i * taps.count;
+          C sum = 0;
+          for (int64_t k = 0; k < taps.count; k++) sum += base[source[k]] * (C)weight[k];
+          line[i] = taps.outside[i] ? extrapolation : sum;
+        }
+      }
+    });
+    return;
+  }
+  parallel_for(context, rows.outer * out, rows.inner * cost, [=](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; task++) {
+      int64_t o = task / out, i = task % out;
+      C *target = to + task * rows.inner;
+      if (taps.outside[i])
+        for (int64_t j = 0; j < rows.inner; j++) target[j] = extrapolation;
+      else
+        weighted_lines(from + o * rows.length * rows.inner, target, rows.inner, taps.source + i * taps.count,
+                       taps.weight + i * taps.count, taps.count);
+    }
+  });
+}
+
+// What a resize does, decided before any element moves.
+struct Plan {
+  int32_t rank, passes, axis[HIPC_MAX_RANK];
+  Axis axes[HIPC_MAX_RANK];
+  int64_t largest; // elements of the largest intermediate result
+};
+
+Plan plan_passes(const Options &options, const hipc_tensor *x, const Axis *axes) {
+  Plan plan{};
+  plan.rank = x->rank;
+  int64_t size = elements(x);
+  // The last axis first: enlarging it before the others would repeat its work.
+  for (int32_t i = x->rank - 1; i >= 0; i--) {
+    plan.axes[i] = axes[i];
+    if (is_identity(axes[i], options)) continue;
+    plan.axis[plan.passes++] = i;
+    size = size / axes[i].in * axes[i].out;
+    plan.largest = max(plan.largest, size);
+  }
+  return plan;
+}
+
+// Runs pass(from, to, rows, axis) for every pass through two buffers; the first reads `x`, the last writes `y`.
+template <class C, class Pass>
+void run_passes(const Plan &plan, const hipc_tensor *x, const C *from, C *to, C *first, C *second, Pass &&pass) {
+  int64_t shape[HIPC_MAX_RANK];
+  for (int32_t i = 0; i < plan.rank; i++) shape[i] = x->shape[i];
+  const C *source = from;
+  for (int32_t n = 0; n < plan.passes; n++) {
+    int32_t axis = plan.axis[n];
+    Rows rows{1, shape[axis], 1};
+    for (int32_t i = 0; i < plan.rank; i++)
+      if (i != axis) (i < axis ? rows.outer : rows.inner) *= shape[i];
+    C *target = n == plan.passes - 1 ? to : n % 2 ? second : first;
+    pass(source, target, rows, axis);
+    shape[axis] = plan.axes[axis].out;
+    source = target;
+  }
+}
+
+// Rounded to the nearest number of the type, at its limits where it lies beyond them.
+template <class T, class C> HIPC_INLINE T saturated(C value) {
+  if constexpr (TypeInfo<T>::is_float) {
+    return (T)value;
+  } else {
+    double rounded = nearbyint((double)value), low = (double)lowest<T>(), high = (double)highest<T>();
+    if (!(rounded > low)) return lowest<T>();
+    return rounded >= high ? highest<T>() : (T)rounded;
+  }
+}
+
+template <class T> struct Blend {
+  using Type = Compute<T>;
+};
+template <> struct Blend<uint8_t> { using Type = float; };
+template <> struct Blend<int8_t> { using Type = float; };
+template <> struct Blend<uint16_t> { using Type = float; };
+template <> struct Blend<int16_t> { using Type = float; };
+template <> struct Blend<int32_t> { using Type = double; };
+template <> struct Blend<uint32_t> { using Type = double; };
+template <> struct Blend<int64_t> { using Type = double; };
+template <> struct Blend<uint64_t> { using Type = double; };
+
+// Scratch: taps of the longest axis table, then two intermediate buffers.
+struct Layout {
+  ScratchPlan scratch;
+  int64_t source[HIPC_MAX_RANK], weight[HIPC_MAX_RANK], outside[HIPC_MAX_RANK], count[HIPC_MAX_RANK];
+
+  Layout(const Options &options, const Plan &plan) {
+    for (int32_t n = 0; n < plan.passes; n++) {
+      int32_t axis = plan.axis[n];
+      int64_t out = plan.axes[axis].out;
+      count[axis] = taps_of(options, plan.axes[axis]);
+      source[axis] = scratch.add(out * count[axis] * 8);
+      weight[axis] = scratch.add(out * count[axis] * 8);
+      outside[axis] = scratch.add(out);
+    }
+  }
+  Taps taps(char *memory, int32_t axis) const {
+    return {count[axis], (int64_t *)(memory + source[axis]), (double *)(memory + weight[axis]),
+            (bool *)(memory + outside[axis])};
+  }
+};
+
+template <class T>
+int32_t resize_nearest(hipc_context *context, const Options &options, const Plan &plan, const hipc_tensor *x,
+                       hipc_tensor *y, T extrapolation) {
+  Layout layout(options, plan);
+  int64_t buffers[2];
+  for (int64_t &buffer : buffers) buffer = layout.scratch.add(plan.passes > 1 ? plan.largest * (int64_t)sizeof(T) : 0);
+  char *memory = (char *)hipc_scratch(context, max(layout.scratch.bytes, (int64_t)64));
+  if (!memory) return out_of_memory(context, "resize");
+  run_passes<T>(plan, x, data<T>(x), data<T>(y), (T *)(memory + buffers[0]), (T *)(memory + buffers[1]),
+                [&](const T *from, T *to, Rows rows, int32_t axis) {
+                  Taps taps = layout.taps(memory, axis);
+                  fill_taps(options, plan.axes[axis], taps);
+                  move_pass(context, from, to, rows, plan.axes[axis].out, taps, extrapolation);
+                });
+  return HIPC_OK;
+}
+
+template <class T>
+int32_t resize_blend(hipc_context *context, const Options &options, const Plan &plan, const hipc_tensor *x,
+                     hipc_tensor *y) {
+  using C = typename Blend<T>::Type;
+  constexpr bool direct = __is_same(T, C);
+  Layout layout(options, plan);
+  int64_t buffers[2], wide_in = 0, wide_out = 0, count_in = elements(x), count_out = elements(y);
+  for (int64_t &buffer : buffers) buffer = layout.scratch.add(plan.passes > 1 ? plan.largest * (int64_t)sizeof(C) : 0);
+  if (!direct) wide_in = layout.scratch.add(count_in * (int64_t)sizeof(C));
+  if (!direct) wide_out = layout.scratch.add(count_out * (int64_t)sizeof(C));
+  char *memory = (char *)hipc_scratch(context, layout.scratch.bytes);
+  if (!memory) return out_of_memory(context, "resize");
+  const C *from = direct ? (const C *)x->data : (const C *)(memory + wide_in);
+  C *to = direct ? (C *)y->data : (C *)(memory + wide_out);
+  if constexpr (!direct) {
+    const T *narrow = data<T>(x);
+    C *wide = (C *)(memory + wide_in);
+    for (int64_t i = 0; i < count_in; i++) wide[i] = (C)widen(narrow[i]);
+  }
+  run_passes<C>(plan, x, from, to, (C *)(memory + buffers[0]), (C *)(memory + buffers[1]),
+                [&](const C *source, C *target, Rows rows, int32_t axis) {
+                  Taps taps = layout.taps(memory, axis);
+                  fill_taps(options, plan.axes[axis], taps);
+                  blend_pass(context, source, target, rows, plan.axes[axis].out, taps, (C)options.extrapolation);
+                });
+  if constexpr (!direct) {
+    T *narrow = data<T>(y);
+    parallel_for(context, count_out, 4, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) narrow[i] = saturated<T>(to[i]);
+    });
+  }
+  return HIPC_OK;
+}
+
+// Nearest moves elements by size; only the extrapolation value needs their type.
+int32_t dispatch_nearest(hipc_context *context, const Options &options, const Plan &plan, const hipc_tensor *x,
+                         hipc_tensor *y, int32_t dtype) {
+  if (options.coordinate != TF_CROP_AND_RESIZE)
+    return dispatch_bytes(context, "resize", dtype,
+                          [&]<class T>() { return resize_nearest<T>(context, options, plan, x, y, T{}); });
+  return dispatch_number(context, "resize", dtype, [&]<class T>() {
+    return resize_nearest<T>(context, options, plan, x, y, saturated<T>((typename Blend<T>::Type)options.extrapolation));
+  });
+}
+
+int32_t read_axes(hipc_context *context, const Options &options, const hipc_tensor *x, const hipc_tensor *scales,
+                  const hipc_tensor *roi, const hipc_tensor *y, Axis *axes) {
+  if (y->rank != x->rank) return hipc_error(context, HIPC_ERROR_SHAPE, "resize: ranks of input and output differ");
+  if (scales && (elements(scales) != x->rank || scales->dtype != F32))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "resize needs one float scale for each of the %d axes", x->rank);
+  bool crops = options.coordinate == TF_CROP_AND_RESIZE;
+  if (crops && (!roi || elements(roi) != 2 * x->rank || roi->dtype != F32))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "resize needs a float region with two numbers for each axis");
+  for (int32_t i = 0; i < x->rank; i++) {
+    Axis &axis = axes[i];
+    axis = {x->shape[i], y->shape[i], 1, 0, 1};
+    if (scales)
+      axis.scale = data<float>(scales)[i];
+    else if (axis.in)
+      axis.scale = (double)axis.out / (double)axis.in;
+    if (crops) axis.roi_begin = data<float>(roi)[i], axis.roi_end = data<float>(roi)[x->rank + i];
+    if (axis.out && !(axis.scale > 0))
+      return hipc_error(context, HIPC_ERROR_VALUE, "resize: the scale of axis %d is not positive", i);
+    if (axis.out && options.antialias && axis.scale < 1e-6)
+      return hipc_error(context, HIPC_ERROR_VALUE, "resize: the scale of axis %d is too small for antialiasing", i);
+    if (axis.out && !axis.in)
+      return hipc_error(context, HIPC_ERROR_VALUE, "resize: axis %d is empty and has nothing to sample", i);
+  }
+  return HIPC_OK;
+}
+
+} // namespace
+
+HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, const hipc_tensor *scales,
+                                const hipc_tensor *roi, hipc_tensor *y, int64_t mode, int64_t coordinate,
+                                int64_t nearest, double cubic_coeff_a, int64_t exclude_outside,
+                                double extrapolation_value, int64_t antialias, int64_t is_unsigned) {
+  HIPC_TRY(check_contiguous(context, "resize", x, scales, roi, y));
+  Options options{mode,          coordinate, nearest, cubic_coeff_a, exclude_outside != 0, extrapolation_value,
+                  antialias != 0};
+  Axis axes[HIPC_MAX_RANK];
+  HIPC_TRY(read_axes(context, options, x, scales, roi, y, axes));
+  if (elements(y) == 0) return HIPC_OK;
+  Plan plan = plan_passes(options, x, axes);
+  int32_t dtype = signed_as(x->dtype, is_unsigned);
+  if (plan.passes == 0) {
+    if (element_size(dtype) == 0) return unsupported_dtype(context, "resize", dtype);
+    memcpy(y->data, x->data, (size_t)(elements(x) * element_size(dtype)));
+    return HIPC_OK;
+  }
+  if (mode == NEAREST) return dispatch_nearest(context, options, plan, x, y, dtype);
+  return dispatch_number(context, "resize", dtype,
+                         [&]<class T>() { return resize_blend<T>(context, options, plan, x, y); });
+}

@@ -1,0 +1,169 @@
+"""Real distributions, installed by pip into throw-away folders, used by real processes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PREAMBLE = """
+import os
+from hip_compiler.plugin import *
+from hip_compiler.plugin import hookimpl
+
+with open(os.environ.get("IMPORT_LOG", os.devnull), "a") as log:
+    log.write(__name__ + "\\n")
+
+
+class Nothing:
+    def apply(self, op, context):
+        pass
+"""
+MARK = """
+@hookimpl
+def hip_compiler_passes():
+    return [PassContribution("{name}-mark", Nothing, "Does nothing.")]
+
+@hookimpl
+def hip_compiler_slot_requests():
+    return [SlotRequest(PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP, "{name}-mark")]
+"""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution with one plugin.
+
+    Attributes:
+        id: entry-point name of the plugin.
+        code: body of its module, after the preamble.
+        api: value in the group ``hip_compiler.api``; empty: no such entry.
+        data: further files of the package.
+    """
+
+    id: str
+    code: str
+    name: str = ""
+    version: str = "1.0"
+    api: str = "v1"
+    data: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def distribution(self) -> str:
+        return self.name or f"vendor-{self.id}"
+
+    def write_wheel(self, folder: Path) -> Path:
+        """A wheel of the distribution (binary distribution format 1.0)."""
+        package = self.distribution.replace("-", "_")
+        info = f"{package}-{self.version}.dist-info"
+        points = f"[hip_compiler.plugins]\n{self.id} = {package}\n"
+        if self.api:
+            points += f"\n[hip_compiler.api]\n{self.id} = {self.api}\n"
+        files = {
+            f"{package}/__init__.py": (PREAMBLE + textwrap.dedent(self.code)).encode(),
+            **{f"{package}/{name}": content for name, content in self.data.items()},
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {self.distribution}\nVersion: {self.version}\n".encode(),
+            f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/entry_points.txt": points.encode(),
+        }
+        rows = []
+        for name, content in files.items():
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            rows.append(f"{name},sha256={digest},{len(content)}")
+        files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()
+        path = folder / f"{package}-{self.version}-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        return path
+
+
+def marking(id_: str, **more: Any) -> Distribution:
+    """A plugin with one pass, requested at one slot."""
+    return Distribution(id_, MARK.format(name=id_), **more)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder with installed distributions."""
+
+    folder: Path
+    scratch: Path
+
+    def run(self, *command: str, plugins: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """A Python process that sees the distributions and this source tree."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("HIPDNN_", "HIPC_"))}
+        environment |= {
+            "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
+            "IMPORT_LOG": str(self.scratch / "imports"),
+            "HIPC_CACHE_DIR": str(self.scratch / "cache"),
+        }
+        if plugins is not None:
+            environment["HIPDNN_EP_COMPILER_PLUGINS"] = plugins
+        return subprocess.run(
+            [sys.executable, "-W", "error", *command], input=stdin, capture_output=True, text=True, env=environment
+        )
+
+    def cli(self, *arguments: str, plugins: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """The command line; a traceback fails the test whatever it looks for."""
+        done = self.run("-m", "hip_compiler.cli", *arguments, plugins=plugins, stdin=stdin)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def states(self, plugins: str | None = None) -> dict[str, Any]:
+        """State and reason of every plugin, by distribution."""
+        done = self.cli("plugins", "--json", plugins=plugins)
+        return {entry["distribution"]: entry for entry in json.loads(done.stdout)}
+
+    def imported(self) -> list[str]:
+        """Packages that processes have imported so far; asking forgets them."""
+        log = self.scratch / "imports"
+        names = log.read_text().split() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return names
+
+
+def pip_install(folder: Path, *what: str | Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    command += ["--disable-pip-version-check", "--no-compile", "--target", str(folder), *map(str, what)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+Install = Callable[..., Site]
+
+
+@pytest.fixture(scope="module")
+def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
+    """Installs distributions into a folder of their own."""
+
+    def make(*distributions: Distribution) -> Site:
+        scratch = tmp_path_factory.mktemp("site")
+        site = Site(scratch / "packages", scratch)
+        pip_install(site.folder, *(distribution.write_wheel(scratch) for distribution in distributions))
+        return site
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The sample plugin, built from its source by pip."""
+    scratch = tmp_path_factory.mktemp("sample")
+    site = Site(scratch / "packages", scratch)
+    source = scratch / "source"
+    subprocess.run(["cp", "-r", str(ROOT / "plugins" / "sample"), str(source)], check=True)
+    pip_install(site.folder, source)
+    return site

@@ -1,0 +1,145 @@
+"""Which plugins take part: the allow-list, its order, unknown ids, and what is imported at all."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.plugins.conftest import Distribution, Install, Site, marking
+
+
+@pytest.fixture(scope="module")
+def site(install: Install) -> Site:
+    return install(marking("alpha"), marking("beta", version="2.5"), marking("gamma"))
+
+
+def requests(site: Site, plugins: str | None, *arguments: str) -> list[str]:
+    done = site.cli("slots", "--json", *arguments, plugins=plugins)
+    assert done.returncode == 0, done.stderr
+    slots = {slot["slot"]: slot["requests"] for slot in json.loads(done.stdout)}
+    assert all(not asked for slot, asked in slots.items() if slot != "AfterConvertOnnxToHip")
+    return [request["pipeline"] for request in slots["AfterConvertOnnxToHip"]]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        (None, ["alpha-mark", "beta-mark", "gamma-mark"]),
+        ("gamma;alpha;beta", ["gamma-mark", "alpha-mark", "beta-mark"]),
+        (" beta , alpha ", ["beta-mark", "alpha-mark"]),
+        ("", []),
+    ],
+)
+def test_unset_is_all_sorted_set_is_exactly_these_empty_is_none(
+    site: Site, plugins: str | None, expected: list[str]
+) -> None:
+    assert requests(site, plugins) == expected
+
+
+def test_the_option_does_the_same_for_one_call_and_wins(site: Site) -> None:
+    assert requests(site, "alpha", "--plugins", "gamma,beta") == ["gamma-mark", "beta-mark"]
+    assert requests(site, "alpha", "--plugins", "") == []
+
+
+def test_nothing_of_an_unselected_plugin_is_imported(site: Site) -> None:
+    site.imported()
+    assert requests(site, "beta") == ["beta-mark"]
+    assert site.imported() == ["vendor_beta"]
+    site.cli("--help")
+    site.run("-c", "import hip_compiler")
+    assert site.imported() == []
+
+
+def test_an_unknown_id_lists_what_is_installed_and_the_nearest(site: Site) -> None:
+    done = site.cli("slots", plugins="alpa")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "HIPC0401: no plugin 'alpa' is installed",
+        "  where: HIPDNN_EP_COMPILER_PLUGINS",
+        "  why: installed plugins: alpha, beta, gamma",
+        "  do: did you mean 'alpha'?",
+    ]
+
+
+def test_an_id_listed_twice_is_wrong_usage(site: Site) -> None:
+    done = site.cli("slots", "--plugins", "alpha,alpha")
+    assert done.returncode == 2
+    assert "HIPC0001: plugin 'alpha' is listed more than once" in done.stderr
+
+
+def test_the_plugins_table_says_what_became_of_each(site: Site) -> None:
+    states = site.states("beta")
+    assert {name: entry["state"] for name, entry in states.items()} == {
+        "vendor-alpha": "unselected",
+        "vendor-beta": "active",
+        "vendor-gamma": "unselected",
+    }
+    assert states["vendor-beta"]["version"] == "2.5"
+    assert states["vendor-beta"]["contributions"] == ["pass beta-mark", "slot AfterConvertOnnxToHip: beta-mark"]
+    table = site.cli("plugins", plugins="beta").stdout
+    assert "beta    vendor-beta   2.5      v1   active" in table
+
+
+def test_without_plugins_the_command_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    scratch = tmp_path_factory.mktemp("bare")
+    done = Site(scratch / "packages", scratch).cli("plugins")
+    assert (done.returncode, done.stdout) == (0, "no plugins are installed\n")
+
+
+def test_fifty_plugins_add_little_time(install: Install) -> None:
+    site = install(*(marking(f"p{number:02}") for number in range(50)))
+    code = """
+import time
+from hip_compiler.registry.registry import survey
+survey([])
+start = time.perf_counter()
+registry = survey()
+print(time.perf_counter() - start, len(registry.slot_requests))
+"""
+    seconds, count = min(site.run("-c", code).stdout.split() for _ in range(3))
+    assert int(count) == 50
+    # 150 ms is the promise; a busy machine gets some slack.
+    assert float(seconds) < 0.45
+
+
+def test_an_api_range_admits_this_version(install: Install) -> None:
+    site = install(marking("wide", api="v1.v3"))
+    assert site.states()["vendor-wide"]["state"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("api", "lines"),
+    [
+        (
+            "v2",
+            [
+                "HIPC0402: plugin 'other' of vendor-other 1.0 was written for version 2 of the plugin API",
+                "  why: this hip-compiler offers version 1",
+                "  do: upgrade hip-compiler, or leave 'other' out of HIPDNN_EP_COMPILER_PLUGINS",
+            ],
+        ),
+        (
+            "v0",
+            [
+                "HIPC0402: plugin 'other' of vendor-other 1.0 was written for version 0 of the plugin API",
+                "  why: this hip-compiler offers version 1",
+                "  do: upgrade vendor-other, or leave 'other' out of HIPDNN_EP_COMPILER_PLUGINS",
+            ],
+        ),
+        (
+            "",
+            [
+                "HIPC0402: plugin 'other' of vendor-other 1.0 does not say which plugin API it was written for",
+                "  why: it declares no version; this hip-compiler offers version 1",
+                '  do: its pyproject.toml needs [project.entry-points."hip_compiler.api"] other = "v1"',
+            ],
+        ),
+    ],
+)
+def test_another_api_is_refused_before_anything_is_imported(install: Install, api: str, lines: list[str]) -> None:
+    site = install(Distribution("other", "", api=api))
+    done = site.cli("slots", plugins="other")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == lines
+    assert site.imported() == []
