@@ -48,6 +48,8 @@ class _Exporter:
         self.opsets = opsets
         self.names: dict[Any, str] = {}
         self.functions: dict[tuple[str, int], onnx.FunctionProto] = {}
+        self.nodes: set[str] = set()
+        self._count = 0
 
     def imports(self) -> list[onnx.OperatorSetIdProto]:
         extra = {f.domain: 1 for f in self.functions.values()}
@@ -85,6 +87,10 @@ class _Exporter:
         inputs = ["" if isinstance(value.type, ir.NoneType) else self._name(value) for value in operation.operands]
         outputs = ["" if isinstance(value.type, ir.NoneType) else self._name(value) for value in operation.results]
         node = node_proto(operation, inputs, outputs)
+        if node.name in self.nodes:
+            # Rewrites leave several operations at one location; the names of nodes must differ.
+            node.name = self._fresh(node.name)
+        self.nodes.add(node.name)
         if len(operation.regions):
             for name, region in zip(operation.attributes["region_names"], operation.regions, strict=True):
                 node.attribute.append(helper.make_attribute(name.value, self._graph(name.value, region.blocks[0])))
@@ -124,7 +130,7 @@ class _Exporter:
         return self.names[value]
 
     def _fresh(self, stem: str) -> str:
-        self._count = getattr(self, "_count", 0) + 1
+        self._count += 1
         return f"%{stem}{self._count}"
 
 
