@@ -11,6 +11,9 @@ plugins and printing help neither wait for them nor need them.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
+from types import ModuleType
 from typing import Any
 
 from hip_compiler import knobs
@@ -51,3 +54,14 @@ def __getattr__(name: str) -> Any:
     if name == "PassManager":
         return passmanager.PassManager
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def know_dialect(name: str) -> None:
+    """Keep the bindings from looking for a Python module of a dialect that has none.
+
+    Whenever they wrap an operation, they import `PACKAGE.dialects.NAME`, and remember only success: a tenth of a
+    millisecond for every operation that a pass looks at.
+    """
+    module = f"{PACKAGE}.dialects.{name}"
+    if module not in sys.modules and importlib.util.find_spec(module) is None:
+        sys.modules[module] = ModuleType(module)

@@ -98,7 +98,8 @@ class Converter:
                 del self.findings[before:]
                 raise NotSupportedError(f"its function body needs {reasons}")
             values.update(zip(node.output, results, strict=False))
-        return [values[name] for name in body.output][: op.outputs]
+        # A function made for this node leaves out results that nobody asked for.
+        return [values.get(name) for name in body.output][: op.outputs]
 
 
 def function_body(op: OnnxOp) -> onnx.FunctionProto | None:
