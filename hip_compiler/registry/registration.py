@@ -57,14 +57,15 @@ def collect(owner: str, load: Callable[[], Any]) -> tuple[Contribution, ...]:
         manager.check_pending()
         implementations = {hook: getattr(manager.hook, hook).get_hookimpls() for hook in hookspecs.HOOKS}
     except pluggy.PluginValidationError as error:
+        # Half registered as it may be now, the manager is of no more use.
+        _manager.cache_clear()
         raise HipCompilerError(
             ErrorCode.PLUGIN_BROKEN,
             f"{owner} implements a hook that does not fit",
             why=" ".join(str(error).split()),
             hint=_nearest_hook(manager, plugin),
         ) from error
-    finally:
-        manager.unregister(plugin)
+    manager.unregister(plugin)
     contributions: list[Contribution] = []
     for hook, kind in hookspecs.HOOKS.items():
         for implementation in implementations[hook]:
