@@ -168,7 +168,7 @@ class FunctionLowering:
 
     def _launch(self, op: Any) -> None:
         build = self._build
-        slots = self._argument_slots(len(op.operands) - 2 + 2 * 8 * 4)
+        slots = self._argument_slots(self._kernels.slots(op))
         entry = self._kernels.launch(op, self._operands, slots)
         counts = [build.cast(value, build.i64) for value in list(op.operands)[:2]]
         build.call("hipc_launch", [self._context, entry, slots, *counts])
