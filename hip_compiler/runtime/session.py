@@ -53,11 +53,13 @@ class Session:
         *,
         runtime_bitcode: Path | None = None,
     ) -> None:
+        if num_threads < 0:
+            raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
         self._artifact = artifact if isinstance(artifact, Artifact) else Artifact.load(artifact)
         metadata = self._artifact.metadata
         code = machine_code(self._artifact, runtime_bitcode)
         start = time.perf_counter()
-        program = Program(code.image, metadata.libraries, code.runtime)
+        program = Program([code.image], metadata.libraries, code.runtime)
         names = [metadata.constants.file] if metadata.constants else []
         files = MappedFiles(self._artifact.folder, names)
         self._state = State(program, files, num_threads or knobs.NUM_THREADS.read())
