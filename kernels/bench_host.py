@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "kernels"))
-import build as _build  # noqa: E402, F401
-import harness  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.kernels import harness
 
 MATMULS = (
     (128, 384, 384),
@@ -48,7 +48,9 @@ CONVOLUTIONS = (
 """Input channels, output channels, extent, kernel, stride, groups."""
 
 
-def measure(symbol: str, inputs: Sequence[np.ndarray | None], output: np.ndarray, attributes: Sequence[Any], args: Any) -> float:
+def measure(
+    symbol: str, inputs: Sequence[np.ndarray | None], output: np.ndarray, attributes: Sequence[Any], args: Any
+) -> float:
     """Median seconds of one call."""
     keep: list[Any] = []
     arguments: list[Any] = []
@@ -61,7 +63,7 @@ def measure(symbol: str, inputs: Sequence[np.ndarray | None], output: np.ndarray
     function = getattr(harness.library(args.level), symbol)
     # On a machine that others use, the time of the calling thread says more than the time on the wall.
     clock = time.thread_time if args.cpu_time else time.perf_counter
-    times = []
+    times: list[float] = []
     with harness.context(args.threads, args.level) as handle:
         deadline = time.perf_counter() + args.seconds
         while len(times) < 5 or time.perf_counter() < deadline:
@@ -105,7 +107,9 @@ def main() -> None:
             inputs = [random(batch, m, k), random(batch, n, k) if transposed else random(batch, k, n), None, None]
             attributes = (False, transposed, 1.0, 0, False, 0, 0.0, 0.0)
             seconds = measure("hipc_matmul", inputs, random(batch, m, n), attributes, args)
-            report(f"matmul {batch} of {m} x {n} x {k}{', b transposed' * transposed}", 2.0 * batch * m * n * k, seconds)
+            report(
+                f"matmul {batch} of {m} x {n} x {k}{', b transposed' * transposed}", 2.0 * batch * m * n * k, seconds
+            )
     if args.only in (None, "conv"):
         for channels, filters, extent, kernel, stride, groups in CONVOLUTIONS:
             inputs = [
@@ -115,10 +119,14 @@ def main() -> None:
                 None,
             ]
             out = extent // stride
-            attributes = ([stride] * 2, [kernel // 2] * 4, [1, 1], groups, 1, 0.0, 0.0)
-            seconds = measure("hipc_conv", inputs, random(1, filters, out, out), attributes, args)
+            window = ([stride] * 2, [kernel // 2] * 4, [1, 1], groups, 1, 0.0, 0.0)
+            seconds = measure("hipc_conv", inputs, random(1, filters, out, out), window, args)
             operations = 2.0 * filters * (channels // groups) * kernel**2 * out**2
-            report(f"conv {channels} to {filters}, {extent}^2, {kernel}x{kernel}/{stride}, groups {groups}", operations, seconds)
+            report(
+                f"conv {channels} to {filters}, {extent}^2, {kernel}x{kernel}/{stride}, groups {groups}",
+                operations,
+                seconds,
+            )
 
 
 if __name__ == "__main__":

@@ -511,6 +511,9 @@ def build_shared(out: Path, level: Level | None = None) -> Path:
             ErrorCode.NOT_BUILT, "the host runtime does not link", details=result.stderr.strip().splitlines()[:40]
         )
     private.replace(library)
+    for old in out.glob(f"libhipc-{level.name}-*.so"):
+        if old != library and re.fullmatch(r"[0-9a-f]{24}", old.stem.removeprefix(f"libhipc-{level.name}-")):
+            old.unlink(missing_ok=True)
     return library
 
 

@@ -5,6 +5,8 @@ Passes are named, not imported: listing them must neither need the MLIR bindings
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hip_compiler.registry.contributions import (
     DialectContribution,
     Lazy,
@@ -13,7 +15,6 @@ from hip_compiler.registry.contributions import (
     TargetContribution,
 )
 from hip_compiler.registry.hookspecs import hookimpl
-from hip_compiler.runtime import native
 from hip_compiler.slots.builtin import PIPELINES
 
 _PASSES = "hip_compiler.core.passes"
@@ -41,10 +42,18 @@ PASSES: tuple[PassContribution, ...] = (
     _pass("generate-interface", "generate_interface:GenerateInterface", "Write the entry points of the runtime ABI."),
 )
 
+
+def _host_runtime() -> Path:
+    # The runtime brings LLVM and NumPy, which listing what is registered need not wait for.
+    from hip_compiler.runtime import native
+
+    return native.find().bitcode
+
+
 HOST = TargetContribution(
     name="host",
     summary="This machine's CPU: vectorised, threaded, no GPU needed.",
-    runtime_bitcode=lambda: native.find().path,
+    runtime_bitcode=_host_runtime,
     features=frozenset({"packed-weights"}),
 )
 

@@ -59,6 +59,8 @@ HIPC_INLINE float f16_to_f32(uint16_t bits) {
 }
 
 HIPC_INLINE uint16_t f32_to_f16(float value) {
+  // Contraction would merge this rounding with one from double to float, into a call of the support library.
+#pragma clang fp contract(off)
 #if defined(__F16C__) || defined(__aarch64__)
   return bit_cast<uint16_t>((_Float16)value);
 #else

@@ -20,7 +20,9 @@ FAMILIES = (
     "cumsum",
     "gather",
     "layout",
+    "linear_algebra",
     "nms",
+    "noise",
     "norm",
     "ranking",
     "resize",
@@ -29,11 +31,11 @@ FAMILIES = (
     "scatter",
     "selection",
     "softmax",
+    "spectrum",
+    "unfold",
 )
 OPS: dict[str, OpDef] = {
-    op.name: op
-    for family in FAMILIES
-    for op in importlib.import_module(f"hip_compiler.core.dialects.hip.{family}").OPS
+    op.name: op for family in FAMILIES for op in importlib.import_module(f"hip_compiler.core.dialects.hip.{family}").OPS
 }
 KERNELS = Path(__file__).resolve().parents[2] / "kernels" / "host"
 
@@ -69,7 +71,7 @@ def reify(name: str, inputs: Mapping[str, Any], dtype: str = "f32", **attributes
     filled = {row.name: row.default for row in definition.attributes} | attributes
     values = {key.removesuffix("_values"): value for key, value in inputs.items() if key.endswith("_values")}
     shapes = {key: shape(value) for key, value in inputs.items() if not key.endswith("_values")}
-    specs = definition.reify(OpShapes(shapes, {key: dtype for key in shapes}, filled, values))
+    specs = definition.reify(OpShapes(shapes, dict.fromkeys(shapes, dtype), filled, values))
     return ["x".join([*map(str, spec.shape), spec.dtype]) for spec in specs]
 
 
@@ -137,13 +139,21 @@ INVALID = [
     ),
     (
         "scatter_nd",
-        {"data": "tensor<4xcomplex<f32>>", "indices": "tensor<1x1xi64>", "updates": "tensor<1xcomplex<f32>>",
-         "y": "tensor<4xcomplex<f32>>"},
+        {
+            "data": "tensor<4xcomplex<f32>>",
+            "indices": "tensor<1x1xi64>",
+            "updates": "tensor<1xcomplex<f32>>",
+            "y": "tensor<4xcomplex<f32>>",
+        },
         'reduction = "add"',
         "a reduction of complex numbers is not supported",
     ),
-    ("group_norm", {"x": "tensor<1x4x2xf32>", "scale": "tensor<4xf32>", "bias": "tensor<4xf32>",
-                    "y": "tensor<1x4x2xf32>"}, "groups = 0 : i64", "groups = 0 must be positive"),
+    (
+        "group_norm",
+        {"x": "tensor<1x4x2xf32>", "scale": "tensor<4xf32>", "bias": "tensor<4xf32>", "y": "tensor<1x4x2xf32>"},
+        "groups = 0 : i64",
+        "groups = 0 must be positive",
+    ),
     ("lp_norm", {"x": "tensor<4xf32>", "y": "tensor<4xf32>"}, "p = 3 : i64", "p = 3; 1 or 2 is needed"),
     (
         "resize",
@@ -184,7 +194,7 @@ def test_reify_of_shapes_that_follow_from_inputs() -> None:
         "2xbx4xf32",
         "2xbx4xf32",
     ]
-    stride = {"strides": (2,), "pads": (1, 1), "dilations": (1,), "output_padding": (1,)}
+    stride: dict[str, Any] = {"strides": (2,), "pads": (1, 1), "dilations": (1,), "output_padding": (1,)}
     assert reify("conv_transpose", {"x": [1, 2, "l"], "w": [2, 3, 3]}, **stride) == ["1x3x2*lxf32"]
 
 

@@ -117,11 +117,16 @@ def test_constant_nodes_of_every_spelling(context: Any, pool: ConstantPool) -> N
     module = import_model(_model(nodes, outputs=list(spellings)), context, pool)
     block = module.body.operations[0].regions[0].blocks[0]
     found = {name: constant_array(value, pool) for name, value in zip(spellings, _returned(block), strict=True)}
-    expected = {
-        "value": np.array([[1.5]], np.float16), "value_float": np.float32(2.5), "value_floats": np.float32([1, 2]),
-        "value_int": np.int64(3), "value_ints": np.int64([4, 5]), "value_string": np.array(b"six", object),
-        "value_strings": np.array([b"seven", b"eight"], object), "sparse_value": np.float32([[0, 0], [5, 0]]),
-    }  # fmt: skip
+    expected: dict[str, np.ndarray] = {
+        "value": np.array([[1.5]], np.float16),
+        "value_float": np.array(2.5, np.float32),
+        "value_floats": np.array([1, 2], np.float32),
+        "value_int": np.array(3, np.int64),
+        "value_ints": np.array([4, 5], np.int64),
+        "value_string": np.array(b"six", object),
+        "value_strings": np.array([b"seven", b"eight"], object),
+        "sparse_value": np.array([[0, 0], [5, 0]], np.float32),
+    }
     for name, array in expected.items():
         actual = found[name]
         assert actual is not None and actual.dtype == array.dtype and actual.shape == array.shape, name
@@ -147,7 +152,7 @@ def test_sparse_initializer_becomes_dense(context: Any, pool: ConstantPool, indi
     model.graph.sparse_initializer.append(sparse)
     module = import_model(model, context, pool)
     constant = module.body.operations[0].regions[0].blocks[0].operations[0]
-    expected = np.float32([[0, 7, 0], [0, 0, 0], [8, 0, 0]])
+    expected = np.array([[0, 7, 0], [0, 0, 0], [8, 0, 0]], np.float32)
     np.testing.assert_array_equal(constant_array(constant.operation.results[0], pool), expected)
 
 
@@ -207,12 +212,14 @@ def test_subgraph_may_reuse_a_name_of_a_sibling(imported: Import) -> None:
 
 
 def test_outputs_may_be_inputs_constants_and_repeated(imported: Import) -> None:
-    model = _model([], [numpy_helper.from_array(np.float32([1]), "w")], outputs=["x", "w", "x"])
+    model = _model([], [numpy_helper.from_array(np.array([1], np.float32), "w")], outputs=["x", "w", "x"])
     assert "return %arg0, %0, %arg0 : tensor<2xf32>, tensor<1xf32>, tensor<2xf32>" in imported(model)
 
 
 def test_initializer_that_is_an_input_is_a_constant(imported: Import) -> None:
-    model = _model([helper.make_node("Add", ["x", "w"], ["y"])], [numpy_helper.from_array(np.float32([1]), "w")])
+    model = _model(
+        [helper.make_node("Add", ["x", "w"], ["y"])], [numpy_helper.from_array(np.array([1], np.float32), "w")]
+    )
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1]))
     text = imported(model)
     assert "@main_graph(%arg0: tensor<2xf32> {" in text and "%arg1" not in text

@@ -1,8 +1,9 @@
 """Calls host runtime functions from Python: the runtime as a shared library, with guarded memory around every tensor.
 
-`call("hipc_softmax", [x], [((2, 3), np.float32)], axis, log)` runs a function on a context of its own and returns its
-outputs; `call_op(opdef, inputs, outputs, axis=1)` takes the attributes from the operation's definition. Inputs end at an
-unreadable page and outputs are filled with a pattern and ringed by guard bytes, so reading or writing out of bounds shows.
+`call("hipc_softmax", [x], [((2, 3), np.float32)], axis, log)` runs a function on a context of its own and returns
+its outputs; `call_op(opdef, inputs, outputs, axis=1)` takes the attributes from the operation's definition. Inputs end
+at an unreadable page and outputs are filled with a pattern and ringed by guard bytes, so reading or writing out of
+bounds shows.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ def call(
         symbol: name of the function.
         inputs: arrays, `None` where an optional input is absent.
         outputs: shape and dtype of each output.
-        attributes: in the order of the signature; ints and bools, floats, and sequences of either. A string attribute is
-            given by the index of its choice. A floats attribute must hold Python floats.
+        attributes: in the order of the signature; ints and bools, floats, and sequences of either. A string attribute
+            is given by the index of its choice. A floats attribute must hold Python floats.
         threads: threads of the context.
         level: instruction-set level.
         handle: context to run on instead of a new one.

@@ -44,7 +44,10 @@ def activate(name: str, x: np.ndarray, alpha: float = 0.0, beta: float = 0.0) ->
 
 
 def close(found: np.ndarray, expected: np.ndarray, *, depth: int = 1, what: str = "") -> None:
-    """Compare with a float64 oracle: rounding of the result's type, and of a float32 sum of `depth` unit-sized products."""
+    """Compare with a float64 oracle.
+
+    Allowed is the rounding of the result's type, and that of a float32 sum of `depth` products of about unit size.
+    """
     assert found.shape == expected.shape, what
     assert np.isfinite(expected).all() and (expected.size == 0 or expected.any()), f"{what}: the oracle is degenerate"
     epsilon = EPSILON[found.dtype]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import KernelError, build, call_op
-from oracles import activate, close
 
 from hip_compiler.core.dialects.hip.conv import OPS
 from hip_compiler.core.dialects.hip.matmul import ACTIVATIONS
+from tests.kernels.harness import KernelError, build, call_op
+from tests.kernels.oracles import activate, close
 
 CONV = OPS[0]
 LEVELS = [level.name for level in build().runnable_levels()]
 
 
-def values(shape: tuple[int, ...], dtype: object, seed: int = 0) -> np.ndarray:
+def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
 
@@ -28,7 +29,11 @@ def conv(
     spatial = x.ndim - 2
     around = [(pads[i], pads[spatial + i]) for i in range(spatial)]
     padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *((max(a, 0), max(b, 0)) for a, b in around)])
-    padded = padded[(..., *(slice(max(-a, 0), padded.shape[2 + i] - max(-b, 0)) for i, (a, b) in enumerate(around)))]
+    inner: tuple[Any, ...] = (
+        ...,
+        *(slice(max(-a, 0), padded.shape[2 + i] - max(-b, 0)) for i, (a, b) in enumerate(around)),
+    )
+    padded = padded[inner]
     kernel = w.shape[2:]
     out = [(padded.shape[2 + i] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(spatial)]
     channels, filters = w.shape[1], w.shape[0] // group
@@ -40,7 +45,8 @@ def conv(
         )
         view = padded[(slice(None), slice(None), *window)]
         for g in range(group):
-            weights = w[(slice(g * filters, (g + 1) * filters), slice(None), *tap)].astype(np.float64)
+            one_tap: tuple[Any, ...] = (slice(g * filters, (g + 1) * filters), slice(None), *tap)
+            weights = w[one_tap].astype(np.float64)
             part = view[:, g * channels : (g + 1) * channels]
             y[:, g * filters : (g + 1) * filters] += np.einsum("oc,nc...->no...", weights, part)
     return y
@@ -95,8 +101,10 @@ def test_shapes(case: str, level: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-@pytest.mark.parametrize("case", ["3x3", "1x1", "groups", "depthwise", "depthwise stride 2", "1d", "3d", "negative pads"])
-def test_types(case: str, dtype: object) -> None:
+@pytest.mark.parametrize(
+    "case", ["3x3", "1x1", "groups", "depthwise", "depthwise stride 2", "1d", "3d", "negative pads"]
+)
+def test_types(case: str, dtype: Any) -> None:
     x_shape, w_shape, strides, pads, dilations, group = CASES[case]
     x, w = values(x_shape, dtype), values(w_shape, dtype, 1)
     expected = conv(x, w, strides, pads, dilations, group)
@@ -116,10 +124,12 @@ def test_types(case: str, dtype: object) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
 @pytest.mark.parametrize("case", ["3x3", "depthwise"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_epilogues(activation: str, case: str, dtype: object) -> None:
+def test_epilogues(activation: str, case: str, dtype: Any) -> None:
     x_shape, w_shape, strides, pads, dilations, group = CASES[case]
     x, w, bias = values(x_shape, dtype), values(w_shape, dtype, 1), values(w_shape[:1], dtype, 2)
-    parameters = {"leaky_relu": (0.2, 0.0), "hard_sigmoid": (0.3, 0.4), "clip": (-0.5, 0.75)}.get(activation, (0.0, 0.0))
+    parameters = {"leaky_relu": (0.2, 0.0), "hard_sigmoid": (0.3, 0.4), "clip": (-0.5, 0.75)}.get(
+        activation, (0.0, 0.0)
+    )
     product = conv(x, w, strides, pads, dilations, group) + bias.astype(np.float64).reshape(-1, 1, 1)
     residual = values(product.shape, dtype, 3)
     (y,) = call_op(
@@ -138,7 +148,7 @@ def test_epilogues(activation: str, case: str, dtype: object) -> None:
 
 
 def test_empty() -> None:
-    attributes = {"strides": [1, 1], "pads": [0, 0, 0, 0], "dilations": [1, 1]}
+    attributes: dict[str, Any] = {"strides": [1, 1], "pads": [0, 0, 0, 0], "dilations": [1, 1]}
     w = values((3, 2, 3, 3), np.float32)
     (y,) = call_op(CONV, [values((0, 2, 5, 5), np.float32), w, None, None], [((0, 3, 3, 3), np.float32)], **attributes)
     assert y.size == 0
@@ -151,7 +161,7 @@ def test_empty() -> None:
 
 
 def test_errors_say_what_differs() -> None:
-    attributes = {"strides": [1, 1], "pads": [0, 0, 0, 0], "dilations": [1, 1]}
+    attributes: dict[str, Any] = {"strides": [1, 1], "pads": [0, 0, 0, 0], "dilations": [1, 1]}
     x, w = values((1, 4, 5, 5), np.float32), values((3, 2, 3, 3), np.float32)
     with pytest.raises(KernelError, match="the number of channels of x is 4, expected 2"):
         call_op(CONV, [x, w, None, None], [((1, 3, 3, 3), np.float32)], **attributes)

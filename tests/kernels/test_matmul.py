@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ MATMUL = OPS[0]
 LEVELS = [level.name for level in build().runnable_levels()]
 
 
-def values(shape: tuple[int, ...], dtype: object, seed: int = 0) -> np.ndarray:
+def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     generator = np.random.default_rng([seed, *shape])
     if np.dtype(dtype).kind in "iu":
         return generator.integers(0 if np.dtype(dtype).kind == "u" else -9, 9, shape).astype(dtype)
@@ -43,7 +45,10 @@ def test_extents(form: str, level: str) -> None:
         a, b = values((m, k), np.float32), values((k, n), np.float32, 1)
         left = np.ascontiguousarray(a.T) if form in ("trans_a", "trans_both") else a
         right = np.ascontiguousarray(b.T) if form in ("trans_b", "trans_both") else b
-        attributes = {"trans_a": form in ("trans_a", "trans_both"), "trans_b": form in ("trans_b", "trans_both")}
+        attributes: dict[str, Any] = {
+            "trans_a": form in ("trans_a", "trans_both"),
+            "trans_b": form in ("trans_b", "trans_both"),
+        }
         if form == "packed":
             right, attributes = pack(b), {"packed": True, "n": n}
         for threads in (1, 2):
@@ -56,11 +61,11 @@ def test_extents(form: str, level: str) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("packed", [False, True])
 def test_depth_and_row_blocks(packed: bool, threads: int) -> None:
-    # More than one block of the depth and of the rows, a ragged last panel, and a row length that collides in the cache.
+    # More than one block of the depth and of the rows, a ragged last panel, a row length that collides in the cache.
     for m, n, k in [(200, 70, 1300), (30, 300, 1024), (1, 300, 2000)]:
         a, b = values((m, k), np.float32), values((k, n), np.float32, 1)
         residual = values((m, n), np.float32, 2)
-        attributes = {"packed": True, "n": n} if packed else {}
+        attributes: dict[str, Any] = {"packed": True, "n": n} if packed else {}
         (y,) = call_op(
             MATMUL,
             [a, pack(b) if packed else b, None, residual],
@@ -75,11 +80,13 @@ def test_depth_and_row_blocks(packed: bool, threads: int) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_epilogues(activation: str, dtype: object) -> None:
+def test_epilogues(activation: str, dtype: Any) -> None:
     m, n, k = 17, 45, 9
     a, b = values((m, k), dtype), values((k, n), dtype, 1)
     bias, residual = values((n,), dtype, 2), values((m, n), dtype, 3)
-    parameters = {"leaky_relu": (0.2, 0.0), "hard_sigmoid": (0.3, 0.4), "clip": (-0.5, 0.75)}.get(activation, (0.0, 0.0))
+    parameters = {"leaky_relu": (0.2, 0.0), "hard_sigmoid": (0.3, 0.4), "clip": (-0.5, 0.75)}.get(
+        activation, (0.0, 0.0)
+    )
     product = 0.5 * (a.astype(np.float64) @ b.astype(np.float64)) + bias.astype(np.float64)
     expected = activate(activation, product, *parameters) + residual.astype(np.float64)
     (y,) = call_op(
@@ -96,7 +103,7 @@ def test_epilogues(activation: str, dtype: object) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64, np.float32])
 @pytest.mark.parametrize("level", LEVELS)
-def test_packed_types(dtype: object, level: str) -> None:
+def test_packed_types(dtype: Any, level: str) -> None:
     m, n, k = 5, 70, 40
     a, b = values((m, k), dtype), values((k, n), dtype, 1)
     (y,) = call_op(MATMUL, [a, pack(b), None, None], [((m, n), dtype)], packed=True, n=n, level=level)
@@ -105,7 +112,7 @@ def test_packed_types(dtype: object, level: str) -> None:
 
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-def test_transposed_types(dtype: object, trans: bool) -> None:
+def test_transposed_types(dtype: Any, trans: bool) -> None:
     m, n, k = 13, 37, 21
     a, b = values((m, k), dtype), values((k, n), dtype, 1)
     left, right = (np.ascontiguousarray(a.T), b) if trans else (a, np.ascontiguousarray(b.T))
@@ -114,7 +121,7 @@ def test_transposed_types(dtype: object, trans: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint32, np.uint64])
-def test_integers_wrap(dtype: object) -> None:
+def test_integers_wrap(dtype: Any) -> None:
     a, b = values((6, 50), dtype), values((50, 130), dtype, 1)
     bias, residual = values((130,), dtype, 2), values((6, 130), dtype, 3)
     (y,) = call_op(MATMUL, [a, b, bias, residual], [((6, 130), dtype)], threads=2)
@@ -131,9 +138,7 @@ def test_integers_wrap(dtype: object) -> None:
 )
 @pytest.mark.parametrize("form", ["plain", "trans_a", "trans_b"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_batches(
-    a_batch: tuple[int, ...], b_batch: tuple[int, ...], form: str, dtype: object, threads: int
-) -> None:
+def test_batches(a_batch: tuple[int, ...], b_batch: tuple[int, ...], form: str, dtype: Any, threads: int) -> None:
     for m, n, k in [(5, 40, 12), (33, 33, 33)]:
         a, b = values((*a_batch, m, k), dtype), values((*b_batch, k, n), dtype, 1)
         expected = 2.0 * (a.astype(np.float64) @ b.astype(np.float64))
@@ -152,7 +157,7 @@ def test_batches(
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.float16])
-def test_empty(dtype: object) -> None:
+def test_empty(dtype: Any) -> None:
     bias = values((4,), dtype, 2)
     (y,) = call_op(MATMUL, [values((3, 0), dtype), values((0, 4), dtype), bias, None], [((3, 4), dtype)])
     np.testing.assert_array_equal(y, np.broadcast_to(bias, (3, 4)))

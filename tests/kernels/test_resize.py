@@ -22,7 +22,9 @@ def wide_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_cubic_coeffs", "_cubic_coeffs_antialias"):
         original = getattr(onnx_resize, name)
         monkeypatch.setattr(
-            onnx_resize, name, lambda ratio, scale, A, original=original: original(ratio, scale, float(A))  # noqa: N803
+            onnx_resize,
+            name,
+            lambda ratio, scale, A, original=original: original(ratio, scale, float(A)),  # noqa: N803
         )
 
 

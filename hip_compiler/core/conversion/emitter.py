@@ -394,6 +394,9 @@ class Emitter:
 
     def slice(self, source: Tensor, starts: Sequence[Dim], sizes: Sequence[Dim], steps: Sequence[int]) -> Tensor:
         """Elements `start + i * step` of every axis, `step > 0`."""
+        if any(size.value == 0 for size in sizes):
+            # A view of nothing may start past the end, which no slice operation allows.
+            return Tensor(tuple(sizes), source.dtype, self.empty(tuple(sizes), source.dtype))
         static, dynamic = _split_all(self, [starts, sizes])
         op = tensor.ExtractSliceOp(
             self.tensor_type(tuple(sizes), source.dtype), self.value(source), dynamic[0], dynamic[1], [],

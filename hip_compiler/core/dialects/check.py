@@ -54,7 +54,8 @@ def _check_attributes(op: OpDef, operation: Any) -> str | None:
     known = {definition.name: definition for definition in op.attributes}
     for attribute in operation.attributes:
         # Dotted names are discardable attributes of some dialect; upstream passes mark ops with "__...".
-        if attribute not in known and attribute not in (SEGMENTS, RESULT_SEGMENTS) and "." not in attribute and not attribute.startswith("__"):
+        own = attribute in known or attribute in (SEGMENTS, RESULT_SEGMENTS)
+        if not own and "." not in attribute and not attribute.startswith("__"):
             nearest = get_close_matches(attribute, known, n=1)
             return f"unknown attribute '{attribute}'" + (f"; did you mean '{nearest[0]}'?" if nearest else "")
     for definition in op.attributes:

@@ -7,7 +7,7 @@ from typing import Any, Optional, Protocol
 
 from hip_compiler.core.dialects.access import segment_sizes
 from hip_compiler.core.dialects.check import check_op
-from hip_compiler.core.mlir import ext, ir
+from hip_compiler.core.mlir import ext, ir, know_dialect
 from hip_compiler.registry.contributions import DialectContribution, OpDef, OperandDef, PlainOpDef
 
 
@@ -27,8 +27,10 @@ def make_context(registry: HasDialects) -> Any:
     context = ir.Context()
     context.allow_unregistered_dialects = True
     context.enable_multithreading(False)
+    know_dialect("onnx")
     with context, ir.Location.unknown():
         for dialect in registry.dialects:
+            know_dialect(dialect.name)
             _dialect_class(dialect).load()
     return context
 

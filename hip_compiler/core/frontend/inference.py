@@ -33,7 +33,8 @@ class InferredGraph:
 def infer_graph(model: onnx.ModelProto, opsets: dict[str, int]) -> InferredGraph:
     """Inline functions and infer value types; inference that fails leaves values without types.
 
-    Shapes that the exporter wrote for results of nodes are claims, not facts: they count only where ONNX has no operator schema.
+    Shapes that the exporter wrote for results of nodes are claims, not facts: they count only where ONNX has no
+    operator schema.
     """
     nodes, mixed = inline_functions(model, opsets)
     skeleton = onnx.ModelProto(ir_version=max(model.ir_version, 4))

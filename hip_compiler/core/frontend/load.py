@@ -51,6 +51,7 @@ def load_model(model: str | Path | bytes | onnx.ModelProto, base_dir: Path | Non
     Raises:
         HipCompilerError: `HIPC0100` when there is no readable ONNX model.
     """
+    roots: tuple[Path, ...]
     if isinstance(model, onnx.ModelProto):
         proto, source = model, "the given ModelProto"
         roots = () if base_dir is None else (Path(base_dir),)

@@ -18,7 +18,7 @@ class PassContext:
         options: the options of `compile`.
         target: the target compiled for.
         ops: definition of every registered operation, by full name.
-        claims: ONNX operators that plugins made known, by domain and operator.
+        claims: ONNX operators that plugins made known.
         constants: contents of `hip.constant` and `onnx.Constant` operations that carry a `buffer` key.
         reports: what passes found worth telling (`inspect` prints it), by name.
     """
@@ -26,6 +26,19 @@ class PassContext:
     options: CompileOptions
     target: TargetContribution
     ops: dict[str, OpDef]
-    claims: dict[tuple[str, str], OnnxOpClaim] = field(default_factory=dict)
+    claims: tuple[OnnxOpClaim, ...] = ()
     constants: ConstantPool = field(default_factory=ConstantPool)
     reports: dict[str, Any] = field(default_factory=dict)
+
+    def claim(self, domain: str, op: str, version: int) -> OnnxOpClaim | None:
+        """The claim on an ONNX operator at an opset version of its domain, or None."""
+        for claim in self.claims:
+            same = (_plain(claim.domain), claim.op) == (_plain(domain), op)
+            if same and claim.since <= version and (claim.until is None or version <= claim.until):
+                return claim
+        return None
+
+
+def _plain(domain: str) -> str:
+    """The default domain has two spellings."""
+    return "" if domain == "ai.onnx" else domain

@@ -76,6 +76,7 @@ class FunctionLowering:
         self._handlers = {
             "hip.check": self._check,
             "hip.launch": self._launch,
+            "hip.alloc": self._alloc,
             "hip.alloc_output": self._alloc_output,
             "hip.get_pool": self._get_pool,
             "hip.get_constant": self._get_constant,
@@ -193,10 +194,15 @@ class FunctionLowering:
         self._replace(op, self._view(self._constants, offset, [], op.results[0].type))
 
     def _get_pool(self, op: Any) -> None:
+        self._memory(op, "hipc_pool", [self._build.constant(op.attributes["domain"].value)])
+
+    def _alloc(self, op: Any) -> None:
+        self._memory(op, "hipc_alloc", [])
+
+    def _memory(self, op: Any, symbol: str, leading: list[Any]) -> None:
         build = self._build
         count = build.cast(op.operands[0], build.i64)
-        domain = build.constant(op.attributes["domain"].value)
-        pointer = build.call("hipc_pool", [self._context, domain, count], build.pointer)
+        pointer = build.call(symbol, [self._context, *leading, count], build.pointer)
         self._not_null(pointer, ERROR_MEMORY, op)
         with ir.InsertionPoint(self._block):
             self._replace(op, build.bytes_at(pointer, count))

@@ -18,7 +18,7 @@ from hip_compiler.core.frontend.opsets import module_opsets, opset_of
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NUMPY
-from hip_compiler.errors import ErrorCode, HipCompilerError, UnsupportedError
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
@@ -83,11 +83,8 @@ class _FunctionConversion:
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
-            raise HipCompilerError(
-                ErrorCode.UNSUPPORTED,
-                f"graph input '{name}' is of type {argument.type}",
-                why="inputs must be tensors of numbers with a known rank",
-            )
+            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank"
+            raise UnsupportedError([Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind)])
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
         shape = []
         for axis, extent in enumerate(extents):
@@ -147,6 +144,11 @@ class _FunctionConversion:
         if any(operand not in self.tensors for operand in operands):
             return  # It depends on an operator that is reported already.
         op = self._onnx_op(operation, operands)
+        claim = self.context.claim(op.domain, op.op, op.version)
+        problem = claim.verify(operation) if claim is not None and claim.verify is not None else None
+        if problem is not None:
+            converter.report(op, problem)
+            return
         try:
             results = converter.convert(op)
         except HipCompilerError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from hip_compiler.core.mlir import func, ir, linalg
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import Builder, all_operations, functions, internal_error
-from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, plus, times
+from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, contiguous_strides, is_identity, plus, times
 from hip_compiler.core.passes.kernel_writer import Access, KernelSpec, KernelWriter, parameters_of, shared_iterations
 from hip_compiler.core.passes.loop_nest import TILE, Loop, Schedule, schedule
 
@@ -100,16 +100,17 @@ class Outliner:
         operands = list(op.operands)
         maps = [entry.value for entry in _indexing_maps(op)]
         count = len(body.operations[len(body.operations) - 1].operands)
+        extents = self._loop_extents(operands, maps)
         accesses: dict[Access, int] = {}
         inputs: list[Any] = []
         for operand, mapping in zip(operands, maps, strict=True):
             if not isinstance(operand.type, ir.MemRefType):
                 inputs.append(operand)
                 continue
-            access = self._access(op, operand, mapping)
+            access = self._access(op, operand, mapping, extents)
             inputs.append(accesses.setdefault(access, len(accesses)))
         outputs = tuple(inputs[-count:])
-        loops = self._loops(op, body, operands, maps, tuple(accesses))
+        loops = self._loops(op, body, extents, tuple(accesses))
         plan = schedule(loops, outputs)
         scalars = (operand for operand in operands if not isinstance(operand.type, ir.MemRefType))
         captured = {operand: None for operand in scalars if not _is_constant(operand)}
@@ -125,22 +126,30 @@ class Outliner:
             aliased=self._aliased(list(accesses), set(outputs)),
         )
 
-    def _access(self, op: Any, operand: Any, mapping: Any) -> Access:
-        coefficients = [[0] * mapping.n_dims for _ in mapping.results]
+    def _access(self, op: Any, operand: Any, mapping: Any, extents: dict[int, Extent]) -> Access:
         strides: list[Extent] = [0] * mapping.n_dims
         offset: Extent = 0
-        for row, expression, step in zip(coefficients, mapping.results, self._extents.strides(operand), strict=True):
+        for expression, step in zip(mapping.results, self._steps(operand, mapping, extents), strict=True):
+            row = [0] * mapping.n_dims
             offset = plus(offset, times(_linear(op, expression, row, 1), step))
             for position, factor in enumerate(row):
                 if factor:
                     strides[position] = plus(strides[position], times(factor, step))
         return Access(operand, tuple(strides), offset)
 
-    def _loops(
-        self, op: Any, body: Any, operands: list[Any], maps: list[Any], accesses: tuple[Access, ...]
-    ) -> list[Loop]:
+    def _steps(self, operand: Any, mapping: Any, extents: dict[int, Extent]) -> tuple[Extent, ...]:
+        """Strides of an operand. Dimensions that one loop walks have the loop's extent, by whatever name."""
+        if not is_identity(operand.type):
+            return self._extents.strides(operand)
+        sizes = [
+            extents[expression.position] if isinstance(expression, ir.AffineDimExpr) else size
+            for expression, size in zip(mapping.results, self._extents.sizes(operand), strict=True)
+        ]
+        return contiguous_strides(sizes)
+
+    def _loop_extents(self, operands: list[Any], maps: list[Any]) -> dict[int, Extent]:
         extents: dict[int, Extent] = {}
-        # Outputs first: where operands disagree in what is known, the destination has the extent of the loop.
+        # Outputs first: where operands differ in what is known, the destination has the extent of the loop.
         for operand, mapping in reversed(list(zip(operands, maps, strict=True))):
             if not isinstance(operand.type, ir.MemRefType):
                 continue
@@ -149,8 +158,11 @@ class Outliner:
                     known = extents.setdefault(expression.position, size)
                     if isinstance(size, int) and not isinstance(known, int):
                         extents[expression.position] = size
+        return extents
+
+    def _loops(self, op: Any, body: Any, extents: dict[int, Extent], accesses: tuple[Access, ...]) -> list[Loop]:
         asked = {inner.attributes["dim"].value for inner in body.operations if inner.name == "linalg.index"}
-        kinds = self._iterators(op, maps[0].n_dims)
+        kinds = self._iterators(op, len(extents))
         return [
             Loop(
                 extents[position],
@@ -158,7 +170,7 @@ class Outliner:
                 tuple(access.strides[position] for access in accesses),
                 position if position in asked else -1,
             )
-            for position in range(maps[0].n_dims)
+            for position in range(len(extents))
         ]
 
     def _iterators(self, op: Any, count: int) -> list[bool]:

@@ -37,8 +37,8 @@ def spatial_extents(
     lengths = (len(kernel), len(strides), len(dilations), len(pads))
     if lengths != (spatial, spatial, spatial, 2 * spatial):
         raise ValueError(
-            f"{spatial} spatial dimensions, but {lengths[0]} kernel extents, {lengths[1]} strides, {lengths[2]} dilations "
-            f"and {lengths[3]} pads"
+            f"{spatial} spatial dimensions, but {lengths[0]} kernel extents, {lengths[1]} strides, "
+            f"{lengths[2]} dilations and {lengths[3]} pads"
         )
     return tuple(
         conv_extent(x[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[spatial + i]) for i in range(spatial)
@@ -78,8 +78,8 @@ def verify_window(op: Operation, kernel: Sequence[int]) -> str | None:
     strides, dilations, pads = (list(attributes[name]) for name in ("strides", "dilations", "pads"))
     if (len(kernel), len(strides), len(dilations), len(pads)) != (spatial, spatial, spatial, 2 * spatial):
         return (
-            f"{spatial} spatial dimensions take {spatial} kernel extents, strides and dilations, and {2 * spatial} pads; "
-            f"found {len(kernel)}, {len(strides)}, {len(dilations)} and {len(pads)}"
+            f"{spatial} spatial dimensions take {spatial} kernel extents, strides and dilations, and {2 * spatial} "
+            f"pads; found {len(kernel)}, {len(strides)}, {len(dilations)} and {len(pads)}"
         )
     if min(*strides, *dilations) < 1:
         return "strides and dilations must be positive"

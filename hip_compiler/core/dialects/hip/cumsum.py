@@ -1,4 +1,4 @@
-"""Running sums."""
+"""Running sums and products."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def _like_x(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(input_shape(shapes, "x"), input_dtype(shapes, "x")),)
 
 
+_ATTRIBUTES = (
+    attribute("axis", "int", 0),
+    attribute("exclusive", "bool", False),
+    attribute("reverse", "bool", False),
+)
+_RULES = (element("x", NUMBERS), same_element("x", "y"), same_rank("x", "y"), axis("axis", "x"))
+
 OPS: tuple[OpDef, ...] = (
     define(
         "cumsum",
@@ -29,11 +36,16 @@ OPS: tuple[OpDef, ...] = (
         ("x",),
         ("y",),
         _like_x,
-        attributes=(
-            attribute("axis", "int", 0),
-            attribute("exclusive", "bool", False),
-            attribute("reverse", "bool", False),
-        ),
-        rules=(element("x", NUMBERS), same_element("x", "y"), same_rank("x", "y"), axis("axis", "x")),
+        attributes=_ATTRIBUTES,
+        rules=_RULES,
+    ),
+    define(
+        "cumprod",
+        "Product of all elements up to each position along one axis; integers wrap around.",
+        ("x",),
+        ("y",),
+        _like_x,
+        attributes=_ATTRIBUTES,
+        rules=_RULES,
     ),
 )

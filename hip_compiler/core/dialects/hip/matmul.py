@@ -30,8 +30,11 @@ ACTIVATIONS = (
     "leaky_relu",
     "clip",
 )
-"""Activations of matmul and conv. leaky_relu takes its slope from `activation_alpha`, hard_sigmoid slope and offset from
-`activation_alpha` and `activation_beta`, clip its lowest and highest value from the two."""
+"""Activations of matmul and conv.
+
+leaky_relu takes its slope from `activation_alpha`; hard_sigmoid its slope and offset, and clip its lowest and highest
+value, from `activation_alpha` and `activation_beta`.
+"""
 
 INTEGER_ACTIVATIONS = ("none", "relu")
 
