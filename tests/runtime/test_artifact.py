@@ -272,6 +272,38 @@ def test_two_writers_and_a_reader(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["m.hipc"]
 
 
+def test_a_session_is_of_one_generation(tmp_path: Path, runtime: Path) -> None:
+    folder = tmp_path / "m.hipc"
+    constants = np.full(4, 100, np.float32)
+    plain = programs.copy_program()
+    affine = programs.affine_program(16)
+    stop = threading.Event()
+
+    def publish(name: str) -> None:
+        description = dataclasses.replace(programs.metadata(), name=name)
+        if name == "plain":
+            programs.save(folder, plain, description)
+        else:
+            programs.save(folder, affine, description, write_constants=lambda path: constants.tofile(path))
+
+    def redeploy() -> None:
+        while not stop.is_set():
+            publish("affine")
+            publish("plain")
+
+    publish("plain")
+    writer = threading.Thread(target=redeploy)
+    writer.start()
+    try:
+        for _ in range(20):
+            with Session(folder, 1, runtime_bitcode=runtime) as session:
+                expected = {"plain": 5, "affine": 110}[session.metadata.name]
+                assert session.run({"x": [5.0]})["y"] == [expected]
+    finally:
+        stop.set()
+        writer.join()
+
+
 def test_the_abi_is_that_of_the_header() -> None:
     header = (ROOT / "kernels" / "include" / "hipc.h").read_text()
     (version,) = re.findall(r"#define HIPC_ABI_VERSION (\d+)", header)
