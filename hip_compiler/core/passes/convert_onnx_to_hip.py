@@ -89,6 +89,8 @@ class _FunctionConversion:
         shape = []
         for axis, extent in enumerate(extents):
             given = names[axis] if axis < len(names) else ""
+            if not any(character.isalnum() for character in given):
+                given = ""  # exporters write "?" for every dimension they know nothing of
             shape.append(dim(extent) if extent is not None else symbol(given or f"?{position}_{axis}"))
         return name, Tensor(tuple(shape), dtype)
 
