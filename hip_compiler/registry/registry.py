@@ -139,7 +139,11 @@ def survey(plugins: Sequence[str] | None = None) -> Registry:
 
 @lru_cache(maxsize=16)
 def _survey(selection: Selection) -> Registry:
-    available = installed()
+    return survey_of(installed(), selection)
+
+
+def survey_of(available: Sequence[InstalledPlugin], selection: Selection) -> Registry:
+    """The registry of a selection of given plugins, without a warning for what is left out."""
     problems: list[HipCompilerError] = []
     notes: list[str] = []
     records = [_builtin_record()]

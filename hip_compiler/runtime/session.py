@@ -71,7 +71,8 @@ class Session:
         self._tensors = (abi.Tensor * max(1, len(metadata.inputs)))()
         # An element of a ctypes array is a new object on every access: keep one of each.
         self._slots = [
-            (info.name, info.dtype.numpy, info, self._tensors[index]) for index, info in enumerate(metadata.inputs)
+            (info.name, None if info.dtype.is_narrow_integer else info.dtype.numpy, info, self._tensors[index])
+            for index, info in enumerate(metadata.inputs)
         ]
         for _, _, info, tensor in self._slots:
             tensor.dtype = info.dtype.onnx

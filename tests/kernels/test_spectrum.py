@@ -52,9 +52,9 @@ def test_inverse(length: int | None, dtype: Any) -> None:
     x = draw((3, 10, 2), dtype)
     expected = np.fft.ifft(whole(x), length, 1)
     assert_close(dft(x, (*expected.shape, 2), length, axis=1, inverse=True), parts(expected), factor=2)
-    expected = np.fft.irfft(whole(x), length, 1)
-    actual = dft(x, (*expected.shape, 1), length, axis=1, inverse=True, onesided=True)
-    assert_close(actual, expected[..., None], factor=2)
+    signal = np.fft.irfft(whole(x), length, 1)
+    actual = dft(x, (*signal.shape, 1), length, axis=1, inverse=True, onesided=True)
+    assert_close(actual, signal[..., None], factor=2)
 
 
 def test_long_odd_lengths_keep_their_digits() -> None:

@@ -42,7 +42,7 @@ def test_col2im(image: tuple[int, ...], block: tuple[int, ...], given: dict[str,
 
 def test_col2im_refuses_another_number_of_blocks() -> None:
     with pytest.raises(KernelError, match="the image has 4 blocks, the columns 3"):
-        attributes = {"block": [2], "strides": [1], "pads": [0, 0], "dilations": [1]}
+        attributes: dict[str, Any] = {"block": [2], "strides": [1], "pads": [0, 0], "dilations": [1]}
         call_op(COL2IM, [draw((1, 2, 3))], [((1, 1, 5), np.float32)], **attributes)
 
 

@@ -10,7 +10,15 @@ from hip_compiler.core.passes.extents import Extents
 from hip_compiler.core.passes.interface import ENTRY
 
 _DIVISIONS = frozenset(
-    {"arith.divsi", "arith.divui", "arith.ceildivsi", "arith.ceildivui", "arith.floordivsi", "arith.remsi", "arith.remui"}
+    {
+        "arith.divsi",
+        "arith.divui",
+        "arith.ceildivsi",
+        "arith.ceildivui",
+        "arith.floordivsi",
+        "arith.remsi",
+        "arith.remui",
+    }
 )
 
 

@@ -90,7 +90,8 @@ class PoolPlanner:
             if op.operation == first:
                 break
             known.update(op.results)
-        planned, late = [], []
+        planned: list[tuple[Buffer, Extent]] = []
+        late: list[tuple[Buffer, Extent]] = []
         for buffer in pooled:
             size = self._extents.bytes(buffer.op.results[0])
             at_entry = all(value in known for value in self._extents.values(size))

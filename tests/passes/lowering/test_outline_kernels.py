@@ -63,9 +63,7 @@ def test_memory_of_its_own_does_not_alias(passes: Any, check: Any) -> None:
 
 def test_broadcast_row_keeps_two_loops(passes: Any, check: Any) -> None:
     wide, row = "memref<?x?x64xf32>", "memref<64xf32>"
-    nest = generic(
-        ["d0, d1, d2", "d2", "d0, d1, d2"], "ppp", f"%x, %w : {wide}, {row}", f"%y : {wide}", BODY
-    )
+    nest = generic(["d0, d1, d2", "d2", "d0, d1, d2"], "ppp", f"%x, %w : {wide}, {row}", f"%y : {wide}", BODY)
     check(
         passes(function(f"%x: {wide}, %w: {row}, %y: {wide}", nest), "hip-outline-kernels").text,
         """
@@ -79,7 +77,9 @@ def test_broadcast_row_keeps_two_loops(passes: Any, check: Any) -> None:
 
 
 def test_reduction_of_rows_runs_in_registers(passes: Any, check: Any) -> None:
-    body = "{\n^bb0(%p: f32, %sum: f32):\n  %s = arith.addf %p, %sum fastmath<reassoc> : f32\n  linalg.yield %s : f32\n}"
+    body = (
+        "{\n^bb0(%p: f32, %sum: f32):\n  %s = arith.addf %p, %sum fastmath<reassoc> : f32\n  linalg.yield %s : f32\n}"
+    )
     nest = generic(["d0, d1", "d0"], "pr", "%x : memref<?x64xf32>", "%y : memref<?xf32>", body)
     check(
         passes(function("%x: memref<?x64xf32>, %y: memref<?xf32>", nest), "hip-outline-kernels").text,
@@ -179,9 +179,7 @@ def test_transposes(run_text: Any, graph_interface: Any, order: tuple[int, ...],
 
 def test_captured_memref_index_and_strided_window(run_text: Any, graph_interface: Any) -> None:
     """Gathers rows by a table read in the body, adds the column number, over a window with constant offsets."""
-    header = graph_interface(
-        {"x": ("f4", ["r", 12]), "rows": ("i8", ["n"])}, {"y": ("f4", ["n", 5])}
-    )
+    header = graph_interface({"x": ("f4", ["r", 12]), "rows": ("i8", ["n"])}, {"y": ("f4", ["n", 5])})
     text = f"""{header} {{
     func.func @main_graph(%ctx: !hip.context, %x: memref<?x12xf32>, %rows: memref<?xi64>) -> memref<?x5xf32> {{
       %zero = arith.constant 0 : index

@@ -1,4 +1,4 @@
-"""Random numbers. Every element is a function of the seed and its position: a run can be repeated, on any number of threads."""
+"""Random numbers. Every element is a function of the seed and its position: a run can be repeated on any machine."""
 
 from __future__ import annotations
 
