@@ -54,7 +54,7 @@ def _run(text: str, pipeline: str, constants: Sequence[np.ndarray]) -> tuple[Low
     options = CompileOptions()
     with context, ir.Location.unknown():
         module = ir.Module.parse(text)
-        passes = PassContext(options, registry.targets["host"], dict(registry.ops), {}, pool)
+        passes = PassContext(options, registry.targets["host"], dict(registry.ops), constants=pool)
         run_plan(plan_text(registry, options, context, pipeline), module, passes, registry)
         return Lowered(module, str(module), passes.reports), pool
 
