@@ -243,3 +243,22 @@ def test_static_reductions_and_long_rows(run_text: Any, graph_interface: Any) ->
     np.testing.assert_array_equal(found["y"], x + w[:, None])
     np.testing.assert_allclose(found["columns"], x.sum(0, dtype=np.float64), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(found["all"], x.sum(dtype=np.float64), rtol=1e-4, atol=1e-3)
+
+
+def test_memory_read_in_the_body_may_be_what_is_written(passes: Any, check: Any) -> None:
+    text = """
+    func.func @main_graph(%ctx: !hip.context) {
+      %y = memref.alloc() : memref<64xf32>
+      linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+          outs(%y : memref<64xf32>) {
+      ^bb0(%out: f32):
+        %zero = arith.constant 0 : index
+        %first = memref.load %y[%zero] : memref<64xf32>
+        linalg.yield %first : f32
+      }
+      return
+    }"""
+    check(
+        passes(text, "hip-outline-kernels").text,
+        "CHECK: func.func private @kernel_0(%{{.*}}: memref<?xf32>, %{{.*}}: memref<64xf32>, %{{.*}}: index",
+    )
