@@ -288,8 +288,8 @@ class FunctionLowering:
 
 
 def _place(op: Any) -> str:
-    name = op.operation.name
-    return f"{place_of(op)} ({name.partition('.')[2] if name.startswith('hip.') else name})"
+    name, place = op.operation.name.removeprefix("hip."), place_of(op)
+    return f"{place} ({name})" if place else name
 
 
 def _index_constant(value: int) -> Any:

@@ -125,7 +125,7 @@ class Outliner:
             captured=tuple(captured),
             parameters=parameters_of(plan, [access.offset for access in accesses]),
             schedule=plan,
-            aliased=self._aliased(list(accesses), set(outputs)),
+            aliased=self._aliased(list(accesses), list(captured), set(outputs)),
         )
 
     def _access(self, op: Any, operand: Any, mapping: Any, extents: dict[int, Extent]) -> Access:
@@ -187,14 +187,17 @@ class Outliner:
             "run linalg-generalize-named-ops first",
         )
 
-    def _aliased(self, accesses: list[Access], written: set[int]) -> frozenset[int]:
-        roots = [self._root(access.value) for access in accesses]
+    def _aliased(self, accesses: list[Access], captured: list[Any], written: set[int]) -> frozenset[int]:
+        """Numbers of the accesses that may overlap one that is written, or are written and may be read otherwise."""
+        memory = [access.value for access in accesses]
+        memory += [value for value in captured if isinstance(value.type, ir.MemRefType)]
+        roots = [self._root(value) for value in memory]
         overlapping: set[int] = set()
         for output in written:
             for other, root in enumerate(roots):
                 if other != output and (root is None or roots[output] is None or root == roots[output]):
                     overlapping |= {output, other}
-        return frozenset(overlapping)
+        return frozenset(number for number in overlapping if number < len(accesses))
 
     def _root(self, value: Any) -> Any:
         """The buffer that a view looks into, when it is one that nothing else overlaps."""
