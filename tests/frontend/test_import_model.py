@@ -326,6 +326,34 @@ def test_operator_set_that_is_not_imported(imported: Import) -> None:
     assert "no version of the default operator set" in _refused(imported, model).what
 
 
+@pytest.mark.parametrize(
+    ("domain", "op"), [("", "RegexFullMatch"), ("ai.onnx.ml", "LabelEncoder"), ("ai.onnx.ml", "TreeEnsemble")]
+)
+def test_operators_that_crash_the_inference_of_onnx(imported: Import, domain: str, op: str) -> None:
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["m"], domain="test"),
+        helper.make_node(op, ["m"], ["y"], domain=domain),
+    ]
+    model = _model(nodes, opset=20)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 5))
+    text = imported(model)
+    assert f'"onnx.{op}"' in text and "hidden" not in text
+    assert (f'domain = "{domain}"' in text) == bool(domain)
+
+
+@pytest.mark.parametrize("place", ["node", "output", "attribute", "dimension", "graph"])
+def test_names_that_are_no_text(imported: Import, place: str) -> None:
+    model = _model([helper.make_node("LeakyRelu", ["x"], ["y"], name="node-AAAA", alpha=0.5)])
+    model.graph.name = "graph-AAAA"
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "dimension-AAAA"
+    model.graph.node[0].attribute[0].name = "attribute-AAAA"
+    model.graph.node[0].output[0] = model.graph.output[0].name = "output-AAAA"
+    data = model.SerializeToString().replace(f"{place}-AAAA".encode(), f"{place}-".encode() + b"\xff\xfe\xfd\xfc")
+    with pytest.raises(HipCompilerError) as caught:
+        imported(onnx.ModelProto.FromString(data))
+    assert caught.value.code == ErrorCode.MODEL_INVALID and "no UTF-8 text" in caught.value.what
+
+
 def test_given_message_is_not_modified(imported: Import) -> None:
     model = _model([helper.make_node("Relu", ["x"], ["h"]), helper.make_node("Abs", ["h"], ["y"])])
     before = model.SerializeToString(deterministic=True)
