@@ -13,6 +13,7 @@ from hip_compiler.core.frontend.external import ExternalData
 from hip_compiler.core.frontend.inference import InferredGraph, infer_graph
 from hip_compiler.core.frontend.load import LoadedModel, load_model
 from hip_compiler.core.frontend.opsets import DEFAULT_DOMAIN, imported_opsets, opset_findings
+from hip_compiler.core.frontend.schema import refuse_malformed
 from hip_compiler.core.mlir import ir
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 
@@ -81,6 +82,7 @@ def _import(
         module.operation.attributes["onnx.model"] = ir.StringAttr.get(name)
         builder = GraphBuilder(constants, ExternalData(loaded.roots))
         _build_function(module, loaded.proto.graph, inferred, builder)
+        refuse_malformed(module)
     return module
 
 
