@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from hip_compiler.dtypes import stored
 from hip_compiler.errors import ErrorCode, HipCompilerError
 
 ALIGNMENT = 64

@@ -5,7 +5,14 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from hip_compiler.core.dialects.access import DTYPES, RESULT_SEGMENTS, SEGMENTS, needs_segments, python_value, segment_sizes
+from hip_compiler.core.dialects.access import (
+    DTYPES,
+    RESULT_SEGMENTS,
+    SEGMENTS,
+    needs_segments,
+    python_value,
+    segment_sizes,
+)
 from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import OpDef, PlainOpDef
 
