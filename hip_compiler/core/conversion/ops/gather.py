@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
@@ -70,7 +71,7 @@ def convert_scatter_nd(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_arg_reduce(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Position of the greatest or least element along one axis."""
     x = op.input(0)
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": "max" if op.op == "ArgMax" else "min",
         "axis": normalize_axis(op, op.attr("axis", 0), x.rank),
         "keepdims": bool(op.attr("keepdims", 1)),
@@ -90,14 +91,22 @@ def convert_topk(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     return emitter.hip("hip.topk", {"x": x}, [x.dtype, INT64], [shape, shape], **attributes)
 
 
-@onnx_op("CumSum", how="hip.cumsum")
-def convert_cumsum(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Sum of all elements up to each position along one axis."""
-    x, axis = op.input(0), op.constant(1)
-    op.require(axis is not None, "no axis")
-    attributes = {
-        "axis": normalize_axis(op, int(axis.reshape(())) if axis is not None else 0, x.rank),
-        "exclusive": bool(op.attr("exclusive", 0)),
-        "reverse": bool(op.attr("reverse", 0)),
-    }
-    return emitter.hip("hip.cumsum", {"x": x}, [x.dtype], **attributes)[0]
+@onnx_op("CumSum", "CumProd", how="hip.cumsum, hip.cumprod")
+def convert_running(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Sum or product of all elements up to each position along one axis, which may be known at run time only."""
+    x, at = op.input(0), op.input(1)
+    attributes: dict[str, Any] = {"exclusive": bool(op.attr("exclusive", 0)), "reverse": bool(op.attr("reverse", 0))}
+    name = f"hip.{op.op.lower()}"
+    if at.constant is None:
+        return emitter.hip(name, {"x": x, "at": at}, [x.dtype], **attributes)[0]
+    axis = normalize_axis(op, int(at.constant.reshape(())), x.rank)
+    return emitter.hip(name, {"x": x}, [x.dtype], axis=axis, **attributes)[0]
+
+
+@onnx_op("TensorScatter", since=24, how="hip.tensor_scatter")
+def convert_tensor_scatter(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """A cache with new entries written at a position per batch entry."""
+    past = op.input(0)
+    axis = normalize_axis(op, op.attr("axis", -2), past.rank)
+    inputs = {"past": past, "update": op.input(1), "positions": op.optional(2)}
+    return emitter.hip("hip.tensor_scatter", inputs, [past.dtype], axis=axis, mode=op.attr("mode", "linear"))[0]

@@ -51,11 +51,16 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
     axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
     coordinate = op.attr("coordinate_transformation_mode", "asymmetric" if op.version == 10 else "half_pixel")
+    measured: Tensor | None = None
     if sizes is not None and sizes.size != 0:
         shape, factors = _resize_to(emitter, op, x, axes, emitter.run_time_extents(sizes))
+    elif scales is not None and scales.constant is None:
+        op.require(axes == list(range(x.rank)), "scales of some axes that are not constant")
+        extents = emitter.hip("hip.resize_extents", {"x": x, "scales": scales}, [INT64])[0]
+        shape, factors, measured = emitter.run_time_extents(extents), None, scales
     else:
         given = op.constant(first)
-        op.require(given is not None and given.size == len(axes), "neither sizes nor constant scales")
+        op.require(given is not None and given.size == len(axes), "neither sizes nor scales")
         factors = [1.0] * x.rank
         for axis, factor in zip(axes, () if given is None else given.flat, strict=True):
             factors[axis] = float(factor)
@@ -69,16 +74,20 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
         "extrapolation_value": op.attr("extrapolation_value", 0.0),
         "antialias": bool(op.attr("antialias", 0)),
     }
-    roi = None
+    roi: Tensor | None = None
     if coordinate == "tf_crop_and_resize":
-        given = op.constant(1)
-        op.require(given is not None and given.size == 2 * len(axes), "no region of interest")
-        window = np.concatenate([np.zeros(x.rank), np.ones(x.rank)]).astype(np.float32)
-        for position, axis in enumerate(axes):
-            assert given is not None
-            window[axis], window[axis + x.rank] = given.flat[position], given.flat[position + len(axes)]
-        roi = constant(window, FLOAT)
-    factor_tensor = None if factors is None else constant(np.array(factors, np.float32), FLOAT)
+        region = op.input(1)
+        op.require(region.size == 2 * len(axes), "no region of interest")
+        given = region.constant
+        op.require(given is not None or axes == list(range(x.rank)), "a region of some axes that is not constant")
+        if given is None:
+            roi = emitter.cast(region, FLOAT)
+        else:
+            window = np.concatenate([np.zeros(x.rank), np.ones(x.rank)]).astype(np.float32)
+            for position, axis in enumerate(axes):
+                window[axis], window[axis + x.rank] = given.flat[position], given.flat[position + len(axes)]
+            roi = constant(window, FLOAT)
+    factor_tensor = measured if factors is None else constant(np.array(factors, np.float32), FLOAT)
     inputs = {"x": x, "scales": factor_tensor, "roi": roi}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
 
