@@ -49,7 +49,7 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     x = op.input(0)
     op.require(x.dtype.name in FLOATS | {"uint8", "int8", "int32"}, f"element type {x.dtype} is not defined for it")
     first = 1 if op.version == 10 else 2
-    sizes = op.optional(3) if op.version > 10 else None
+    scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
     axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
     coordinate = op.attr("coordinate_transformation_mode", "asymmetric" if op.version == 10 else "half_pixel")
     measured: Tensor | None = None
