@@ -99,8 +99,9 @@ def _audit(
         return [f"{contribution.name}: target '{contribution.target}' is not registered; targets: {listing(targets)}"]
     if isinstance(contribution, BitcodeContribution):
         return audit_bitcode(contribution, target)
-    cpu_kernels = isinstance(contribution, KernelContribution) and not target.architecture
-    return audit_kernels(contribution) if cpu_kernels else []
+    if isinstance(contribution, KernelContribution) and not target.architecture:
+        return audit_kernels(contribution)
+    return []
 
 
 def _audit_launches(dialect: DialectContribution, kernels: Collection[str]) -> list[str]:
