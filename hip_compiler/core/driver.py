@@ -23,7 +23,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Bitcode, Metadata, publish
@@ -88,8 +88,9 @@ def compile_model(
     with clock("import"):
         context = make_context(registry)
         pool = ConstantPool()
-        module = import_model(model, context, pool)
-    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool)
+        findings: list[Unsupported] = []
+        module = import_model(model, context, pool, findings=findings)
+    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         report.passes = run_plan(plan, module, passes, registry).times

@@ -1,4 +1,4 @@
-// hipc_cumsum, hipc_cumprod. Half precision accumulates in float; integers wrap around.
+// hipc_cumsum, hipc_cumprod: along the axis `at` where it is given, else along `axis`. Half precision accumulates in float; integers wrap around.
 #include "hipc_ops.h"
 
 using namespace hipc;
@@ -47,8 +47,15 @@ void row(const T *x, T *y, int64_t length, bool exclusive, bool reverse) {
 }
 
 template <Operation operation>
-int32_t scan(hipc_context *context, const char *op, const hipc_tensor *x, hipc_tensor *y, int64_t axis,
-             int64_t exclusive, int64_t reverse) {
+int32_t scan(hipc_context *context, const char *op, const hipc_tensor *x, const hipc_tensor *at, hipc_tensor *y,
+             int64_t axis, int64_t exclusive, int64_t reverse) {
+  if (at) {
+    if (elements(at) != 1) return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the axis is not one number", op);
+    HIPC_TRY(dispatch_index(context, op, at->dtype, [&]<class I>() {
+      axis = (int64_t)*data<I>(at);
+      return HIPC_OK;
+    }));
+  }
   HIPC_TRY(check_same_shape(context, op, x, y));
   HIPC_TRY(check_contiguous(context, op, x, y));
   HIPC_TRY(check_axis(context, op, axis, x->rank, &axis));
@@ -75,12 +82,12 @@ int32_t scan(hipc_context *context, const char *op, const hipc_tensor *x, hipc_t
 
 } // namespace
 
-HIPC_EXPORT int32_t hipc_cumsum(hipc_context *context, const hipc_tensor *x, hipc_tensor *y, int64_t axis,
-                                int64_t exclusive, int64_t reverse) {
-  return scan<Operation::sum>(context, "cumsum", x, y, axis, exclusive, reverse);
+HIPC_EXPORT int32_t hipc_cumsum(hipc_context *context, const hipc_tensor *x, const hipc_tensor *at, hipc_tensor *y,
+                                int64_t axis, int64_t exclusive, int64_t reverse) {
+  return scan<Operation::sum>(context, "cumsum", x, at, y, axis, exclusive, reverse);
 }
 
-HIPC_EXPORT int32_t hipc_cumprod(hipc_context *context, const hipc_tensor *x, hipc_tensor *y, int64_t axis,
-                                 int64_t exclusive, int64_t reverse) {
-  return scan<Operation::product>(context, "cumprod", x, y, axis, exclusive, reverse);
+HIPC_EXPORT int32_t hipc_cumprod(hipc_context *context, const hipc_tensor *x, const hipc_tensor *at, hipc_tensor *y,
+                                 int64_t axis, int64_t exclusive, int64_t reverse) {
+  return scan<Operation::product>(context, "cumprod", x, at, y, axis, exclusive, reverse);
 }

@@ -1,5 +1,6 @@
-// hipc_resize: one pass per axis whose extent or coordinates change. A pass is a table of taps, source positions with
-// weights, applied to every line of the axis. Coordinates are computed in double, as ONNX's definition does.
+// hipc_resize, hipc_resize_extents. A resize is one pass per axis whose extent or coordinates change. A pass is a table of
+// taps, source positions with weights, applied to every line of the axis. Coordinates are computed in double, as ONNX's
+// definition does.
 #include "hipc_ops.h"
 
 using namespace hipc;
@@ -408,4 +409,19 @@ HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, con
   if (mode == NEAREST) return dispatch_nearest(context, options, plan, x, y, dtype);
   return dispatch_number(context, "resize", dtype,
                          [&]<class T>() { return resize_blend<T>(context, options, plan, x, y); });
+}
+
+HIPC_EXPORT int32_t hipc_resize_extents(hipc_context *context, const hipc_tensor *x, const hipc_tensor *scales,
+                                        hipc_tensor *y) {
+  const char *op = "resize_extents";
+  HIPC_TRY(check_contiguous(context, op, scales, y));
+  if (scales->dtype != F32 || y->dtype != I64 || elements(scales) != x->rank || elements(y) != x->rank)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs one float scale for each of the %d axes", op, x->rank);
+  for (int32_t i = 0; i < x->rank; i++) {
+    double extent = floor((double)x->shape[i] * (double)data<float>(scales)[i]);
+    if (!(extent >= 0 && extent < 0x1p53))
+      return hipc_error(context, HIPC_ERROR_VALUE, "%s: the scale of axis %d makes no extent", op, i);
+    data<int64_t>(y)[i] = (int64_t)extent;
+  }
+  return HIPC_OK;
 }

@@ -120,14 +120,14 @@ def test_cumsum(shape: tuple[int, ...], axis: int, exclusive: bool, reverse: boo
         expected = expected - wide
     if reverse:
         expected = np.flip(expected, axis)
-    actual = call_op(CUMSUM, [x], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
+    actual = call_op(CUMSUM, [x, None], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
     assert_close(actual, expected.astype(dtype) if dtype in INTEGERS else expected, factor=2)
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), ()])
 def test_cumsum_empty(shape: tuple[int, ...]) -> None:
     x = draw(shape)
-    np.testing.assert_array_equal(call_op(CUMSUM, [x], [(shape, np.float32)])[0], x)
+    np.testing.assert_array_equal(call_op(CUMSUM, [x, None], [(shape, np.float32)])[0], x)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -143,5 +143,15 @@ def test_cumprod(shape: tuple[int, ...], axis: int, exclusive: bool, reverse: bo
         expected = np.concatenate([first, np.delete(expected, -1, axis)], axis)
     if reverse:
         expected = np.flip(expected, axis)
-    actual = call_op(CUMPROD, [x], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
+    actual = call_op(CUMPROD, [x, None], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
     assert_close(actual, expected, factor=2)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("op", [CUMSUM, CUMPROD])
+def test_axis_at_run_time(op: Any, dtype: Any) -> None:
+    x, at = draw((3, 4)), np.array(-1, dtype)
+    (fixed,) = call_op(op, [x, None], [((3, 4), np.float32)], axis=1)
+    np.testing.assert_array_equal(call_op(op, [x, at], [((3, 4), np.float32)])[0], fixed)
+    with pytest.raises(KernelError, match="axis 2 is outside"):
+        call_op(op, [x, np.array(2, dtype)], [((3, 4), np.float32)])

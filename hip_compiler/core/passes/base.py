@@ -7,6 +7,7 @@ from typing import Any
 
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.options import CompileOptions
+from hip_compiler.errors import Unsupported
 from hip_compiler.registry.contributions import OnnxOpClaim, OpDef, TargetContribution
 
 
@@ -20,6 +21,7 @@ class PassContext:
         ops: definition of every registered operation, by full name.
         claims: ONNX operators that plugins made known.
         constants: contents of `hip.constant` and `onnx.Constant` operations that carry a `buffer` key.
+        findings: what the importer found that cannot be compiled; the one report of conversion includes it.
         reports: what passes found worth telling (`inspect` prints it), by name.
     """
 
@@ -28,6 +30,7 @@ class PassContext:
     ops: dict[str, OpDef]
     claims: tuple[OnnxOpClaim, ...] = ()
     constants: ConstantPool = field(default_factory=ConstantPool)
+    findings: list[Unsupported] = field(default_factory=list)
     reports: dict[str, Any] = field(default_factory=dict)
 
     def claim(self, domain: str, op: str, version: int) -> OnnxOpClaim | None:

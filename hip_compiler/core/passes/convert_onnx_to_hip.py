@@ -49,6 +49,7 @@ class _FunctionConversion:
         self.context = context
         self.opsets = module_opsets(module)
         self.tensors: dict[Any, Tensor | None] = {}
+        self.findings: list[Unsupported] = []
 
     def run(self) -> None:
         old_block = self.old.regions[0].blocks[0]
@@ -59,7 +60,9 @@ class _FunctionConversion:
                 f"@{ENTRY} has no context argument",
                 hint="run hip-add-context-arg before this pass",
             )
-        inputs = [self._input(position, argument) for position, argument in enumerate(arguments[1:])]
+        sources = {argument: self._input(position, argument) for position, argument in enumerate(arguments[1:])}
+        usable = {argument: source for argument, source in sources.items() if source is not None}
+        inputs = list(usable.values())
         with ir.InsertionPoint(self.old), self.old.location:
             function, block = self._new_function(inputs)
             with ir.InsertionPoint(block):
@@ -67,26 +70,28 @@ class _FunctionConversion:
             emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)))
             converter = Converter(emitter, self.opsets)
             with ir.InsertionPoint(block):
-                for (_, source), argument, value in zip(inputs, arguments[1:], list(block.arguments)[1:], strict=True):
+                for (argument, (_, source)), value in zip(usable.items(), list(block.arguments)[1:], strict=True):
                     source.value = value
                     self.tensors[argument] = source
                     self._bind(source, emitter)
                 results = self._body(old_block, converter)
-                if converter.findings:
+                findings = [*self.context.findings, *self.findings, *converter.findings]
+                if findings:
                     function.erase()
-                    raise UnsupportedError(converter.findings, hint="hip-compiler coverage lists what can be compiled")
+                    raise UnsupportedError(findings, hint="hip-compiler coverage lists what can be compiled")
                 values = [emitter.value(result) for result in results]
                 ir.Operation.create("func.return", operands=values)
             marker.erase()
         self._finish(function, block, inputs, results, values)
 
-    def _input(self, position: int, argument: Any) -> tuple[str, Tensor]:
+    def _input(self, position: int, argument: Any) -> tuple[str, Tensor] | None:
         attributes = self._interface("arg_attrs", position + 1)
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
             kind = f"{argument.type}: inputs must be tensors of numbers with a known rank"
-            raise UnsupportedError([Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind)])
+            self.findings.append(Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind))
+            return None
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
         shape = []
         for axis, extent in enumerate(extents):
@@ -136,7 +141,7 @@ class _FunctionConversion:
     def _result(self, value: Any, converter: Converter) -> Tensor:
         result = self.tensors.get(value)
         if result is None:
-            assert converter.findings, "a result without conversion has a finding"
+            assert converter.findings or self.findings, "a result without conversion has a finding"
             return Tensor((), BY_NUMPY[_FLOAT32], value)
         return result
 

@@ -95,14 +95,22 @@ def convert_topk(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     return emitter.hip("hip.topk", {"x": x}, [x.dtype, INT64], [shape, shape], **attributes)
 
 
-@onnx_op("CumSum", how="hip.cumsum")
-def convert_cumsum(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Sum of all elements up to each position along one axis."""
-    x, axis = op.input(0), op.constant(1)
-    op.require(axis is not None, "no axis")
-    attributes: dict[str, Any] = {
-        "axis": normalize_axis(op, int(axis.reshape(())) if axis is not None else 0, x.rank),
-        "exclusive": bool(op.attr("exclusive", 0)),
-        "reverse": bool(op.attr("reverse", 0)),
-    }
-    return emitter.hip("hip.cumsum", {"x": x}, [x.dtype], **attributes)[0]
+@onnx_op("CumSum", "CumProd", how="hip.cumsum, hip.cumprod")
+def convert_running(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Sum or product of all elements up to each position along one axis, which may be known at run time only."""
+    x, at = op.input(0), op.input(1)
+    attributes: dict[str, Any] = {"exclusive": bool(op.attr("exclusive", 0)), "reverse": bool(op.attr("reverse", 0))}
+    name = f"hip.{op.op.lower()}"
+    if at.constant is None:
+        return emitter.hip(name, {"x": x, "at": at}, [x.dtype], **attributes)[0]
+    axis = normalize_axis(op, int(at.constant.reshape(())), x.rank)
+    return emitter.hip(name, {"x": x}, [x.dtype], axis=axis, **attributes)[0]
+
+
+@onnx_op("TensorScatter", since=24, how="hip.tensor_scatter")
+def convert_tensor_scatter(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """A cache with new entries written at a position per batch entry."""
+    past = op.input(0)
+    axis = normalize_axis(op, op.attr("axis", -2), past.rank)
+    inputs = {"past": past, "update": op.input(1), "positions": op.optional(2)}
+    return emitter.hip("hip.tensor_scatter", inputs, [past.dtype], axis=axis, mode=op.attr("mode", "linear"))[0]
