@@ -12,7 +12,7 @@ from typing import Any
 from onnx.backend.test.runner import Runner
 
 from benchmarks.process import Message, serve
-from hip_compiler.errors import HipCompilerError, UnsupportedError
+from hip_compiler.errors import ErrorCode, HipCompilerError
 
 BACKENDS = {"hip-compiler": "hip_compiler.backend", "onnxruntime": "onnxruntime.backend"}
 
@@ -33,7 +33,7 @@ class _Prepared:
         self._owner.runs += 1
         try:
             return self._prepared.run(inputs, **kwargs)
-        except (UnsupportedError, unittest.SkipTest) as refusal:
+        except unittest.SkipTest as refusal:
             raise RefusedError(str(refusal)) from refusal
 
 
@@ -57,7 +57,7 @@ class _Refusing:
     def prepare(self, model: Any, device: str, **kwargs: Any) -> Any:
         try:
             return _Prepared(self, self._backend.prepare(model, device, **kwargs))
-        except (UnsupportedError, unittest.SkipTest) as refusal:
+        except unittest.SkipTest as refusal:
             raise RefusedError(str(refusal)) from refusal
 
 
@@ -99,7 +99,8 @@ class Cases:
         except RefusedError as refusal:
             status, detail = "unsupported", str(refusal)
         except HipCompilerError as error:
-            status, detail = "failed", str(error)
+            status = "unsupported" if error.code is ErrorCode.UNSUPPORTED else "failed"
+            detail = " ".join(str(error).split())
         except Exception as error:  # noqa: BLE001  whatever a case raises is its result
             status, detail = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
         return {"status": status, "detail": detail[:DETAIL], "seconds": time.perf_counter() - start}

@@ -74,8 +74,8 @@ def _work(engine: str, home: str, waiting: queue.SimpleQueue[str], kinds: Mappin
 
 
 def _start(engine: str, home: str) -> Worker:
-    # ONNX's runner writes inputs of the light models under ONNX_HOME.
-    return Worker("benchmarks.cases", engine, environment={"ONNX_HOME": home})
+    # ONNX's runner writes inputs of the light models under ONNX_HOME; repro bundles of failures go to the cache folder.
+    return Worker("benchmarks.cases", engine, environment={"ONNX_HOME": home, "HIPC_CACHE_DIR": home})
 
 
 def _progress(done: int, total: int) -> None:

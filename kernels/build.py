@@ -1,9 +1,9 @@
 """Builds the host runtime: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level.
 
-`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, its machine code `host-LEVEL.o`, and the manifest
-`native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked with
-llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package. Plugins
-build their own bitcode with `build_bitcode`.
+`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, the same as machine code `host-LEVEL.a`, and the
+manifest `native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
+with llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package.
+Plugins build their own bitcode with `build_bitcode`.
 """
 
 from __future__ import annotations
@@ -262,27 +262,46 @@ def build_bitcode(
     """
     arch = arch or host_architecture()
     levels = levels_of(arch) if levels is None else levels
-    compiler = compiler or find_compiler()
-    objects = out / ".objects"
-    objects.mkdir(parents=True, exist_ok=True)
+    with _alone(out):
+        parts = _compile_all(sources, out, levels, include_dirs, arch, compiler or find_compiler())
+        return _link_all(parts, out, stem, export_prefix)
+
+
+def _compile_all(
+    sources: Sequence[Path],
+    out: Path,
+    levels: Sequence[Level],
+    include_dirs: Sequence[Path],
+    arch: str,
+    compiler: Compiler,
+) -> dict[str, list[Path]]:
+    """Bitcode of every source, by level name."""
     headers = _headers_digest(sources, include_dirs)
     jobs = [(level, source) for level in levels for source in sources]
-    results: dict[str, Path] = {}
-    with _alone(objects), ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         compiled = list(
-            pool.map(lambda job: _compile(compiler, arch, job[0], job[1], include_dirs, headers, objects), jobs)
+            pool.map(
+                lambda job: _compile(compiler, arch, job[0], job[1], include_dirs, headers, out / ".objects"), jobs
+            )
         )
-        for level in levels:
-            parts = [path for (owner, _), path in zip(jobs, compiled, strict=True) if owner == level]
-            results[level.name] = _link(parts, out / f"{stem}-{level.name}.bc", objects, export_prefix)
-        _forget_old(objects, set(compiled))
-    return results
+    _forget_old(out / ".objects", set(compiled))
+    return {
+        level.name: [path for (owner, _), path in zip(jobs, compiled, strict=True) if owner == level]
+        for level in levels
+    }
+
+
+def _link_all(parts: Mapping[str, Sequence[Path]], out: Path, stem: str, export_prefix: str) -> dict[str, Path]:
+    return {
+        name: _link(files, out / f"{stem}-{name}.bc", out / ".objects", export_prefix) for name, files in parts.items()
+    }
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(out: Path) -> Iterator[None]:
     """Hold the folder against other processes that build into it."""
-    with (folder / "lock").open("w") as file:
+    (out / ".objects").mkdir(parents=True, exist_ok=True)
+    with (out / ".objects" / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -353,39 +372,59 @@ def _link(parts: Sequence[Path], target: Path, objects: Path, export_prefix: str
     return target
 
 
-def _generate(bitcode: Path, cpu: str, features: Sequence[str]) -> Path:
-    """Machine code of runtime bitcode, beside it: models that are loaded on this level share it."""
+def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:
+    """Machine code of one source's bitcode, beside it."""
     import llvmlite.binding as llvm
 
-    content = bitcode.read_bytes()
-    target = bitcode.with_suffix(".o")
-    stamp = bitcode.parent / ".objects" / f"{target.name}.generated"
-    key = "\n".join([hashlib.sha256(content).hexdigest(), cpu, *features])
-    if target.exists() and stamp.exists() and stamp.read_text() == key:
-        return target
+    target = _object_of(part)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_bitcode(content)
+    module = llvm.parse_bitcode(part.read_bytes())
     machine = llvm.Target.from_triple(module.triple).create_target_machine(
         cpu=cpu, features=",".join(f"+{feature}" for feature in features), opt=3, reloc="pic", codemodel="small"
     )
     private = target.with_suffix(f".{os.getpid()}.tmp")
     private.write_bytes(machine.emit_object(module))
     private.replace(target)
-    stamp.write_text(key)
     return target
 
 
-def _generate_all(built: Mapping[str, Path], levels: Sequence[Level]) -> dict[str, Path]:
-    """Machine code by level name. LLVM runs in processes of their own: in one, llvmlite lets in one at a time."""
+def _object_of(part: Path) -> Path:
+    return part.with_suffix(".o")
+
+
+def _generate_all(parts: Mapping[str, Sequence[Path]], levels: Sequence[Level], out: Path) -> dict[str, Path]:
+    """Archives of machine code, by level name: models that are loaded on a level share it."""
     cpus = {"armv8-a": "generic", "armv8.2-a": "generic", "armv8.6-a": "generic"}
-    workers = min(os.cpu_count() or 1, len(levels))
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = {
-            level.name: pool.submit(_generate, built[level.name], cpus.get(level.cpu, level.cpu), level.features)
-            for level in levels
-        }
-        return {name: job.result() for name, job in jobs.items()}
+    missing = [
+        (part, cpus.get(level.cpu, level.cpu), level.features)
+        for level in levels
+        for part in parts[level.name]
+        if not _object_of(part).exists()
+    ]
+    if missing:
+        # Processes, since in one process llvmlite lets in one caller at a time.
+        workers = min(os.cpu_count() or 1, len(missing))
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            for job in [pool.submit(_generate, *arguments) for arguments in missing]:
+                job.result()
+    return {
+        name: _archive([_object_of(part) for part in files], out / f"host-{name}.a") for name, files in parts.items()
+    }
+
+
+def _archive(objects: Sequence[Path], target: Path) -> Path:
+    """A static library, as `ar` writes it with `D` and `S`: no times, no owners, no index of symbols."""
+    content = [b"!<arch>\n"]
+    for path in objects:
+        data = path.read_bytes()
+        name = path.name.partition("-")[0][:13] + ".o/"
+        content.append(f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(data):<10}`\n".encode())
+        content.append(data + b"\n" * (len(data) % 2))
+    private = target.with_suffix(f".{os.getpid()}.tmp")
+    private.write_bytes(b"".join(content))
+    private.replace(target)
+    return target
 
 
 def _forget_old(objects: Path, kept: set[Path]) -> None:
@@ -394,6 +433,7 @@ def _forget_old(objects: Path, kept: set[Path]) -> None:
     for path in objects.glob("*.bc"):
         if path not in kept and re.sub(r"-[0-9a-f]{24}$", "", path.stem) in families:
             path.unlink(missing_ok=True)
+            _object_of(path).unlink(missing_ok=True)
 
 
 def abi_version() -> int:
@@ -410,14 +450,16 @@ def build_native(
     """Build the host runtime for the levels of an architecture, and its manifest `native.json`.
 
     The manifest holds `abi_version`, `compiler`, `source_digest`, and `levels`, weakest first: `name`, `arch`, `file`
-    (bitcode), `object` (machine code of it), and the LLVM CPU features that it `requires`.
+    (bitcode), `archive` (machine code), and the LLVM CPU features that it `requires`.
     """
     arch = arch or host_architecture()
     chosen = levels_of(arch) if levels is None else levels
     compiler = find_compiler()
     sources = runtime_sources()
-    built = build_bitcode(sources, out, chosen, arch=arch, compiler=compiler)
-    generated = _generate_all(built, chosen)
+    with _alone(out):
+        parts = _compile_all(sources, out, chosen, (INCLUDE,), arch, compiler)
+        built = _link_all(parts, out, "host", EXPORT_PREFIX)
+        generated = _generate_all(parts, chosen, out)
     digest = hashlib.sha256(_headers_digest(sources, (INCLUDE,)))
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -430,7 +472,7 @@ def build_native(
                 "name": level.name,
                 "arch": arch,
                 "file": built[level.name].name,
-                "object": generated[level.name].name,
+                "archive": generated[level.name].name,
                 "requires": list(level.requires),
             }
             for level in chosen

@@ -61,7 +61,7 @@ def _try(check: str, action: Callable[[], str]) -> Finding:
         return check, "ok", action()
     except HipCompilerError as error:
         return check, "bad", f"{error.what}; {error.hint}" if error.hint else error.what
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever is broken is a finding
         return check, "bad", f"{type(error).__name__}: {error}"
 
 
@@ -82,7 +82,7 @@ def _native() -> str:
     from hip_compiler.runtime import native
 
     found = native.find()
-    return f"{found.path} ({found.level})"
+    return f"{found.bitcode} ({found.level})"
 
 
 def _plugins() -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def _plugins() -> Iterator[Finding]:
     except HipCompilerError as error:
         yield "plugins", "bad", error.what
         return
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever is broken is a finding
         yield "plugins", "bad", f"{type(error).__name__}: {error}"
         return
     for record in registry.plugins:

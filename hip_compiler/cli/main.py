@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # The reader of a pipe has seen enough. Python would complain once more when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILURE
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  no traceback reaches a user
             print(_defect(error), file=sys.stderr)
             return FAILURE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hip_compiler.cli.output import add_json, add_plugins, print_json, table
+from hip_compiler.cli.output import add_json, add_plugins, print_json
 
 HELP = "Show the passes of a pipeline; --print gives text that HIPDNN_EP_PIPELINE takes."
 
@@ -48,9 +48,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows)
         return 0
-    print(
-        table(
-            ("", "pass", "from", "requested by"), [("+" if row["requested by"] else "", *row.values()) for row in rows]
-        )
-    )
+    # Marked with '+': what plugins asked for. The pass comes last, because its text may be long.
+    marked = [(row["from"], "+" if row["requested by"] else " ", row["pass"], row["requested by"]) for row in rows]
+    for owner, mark, text, requested_by in marked:
+        print(f"{owner:<12} {mark} {text}" + (f"  ({requested_by})" if requested_by else ""))
     return 0

@@ -65,11 +65,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _session(arguments: argparse.Namespace) -> Session:
-    import hip_compiler
     from hip_compiler.runtime import Session
 
     if arguments.model.is_dir() or arguments.model.suffix == ".hipc":
-        return hip_compiler.load(arguments.model, num_threads=arguments.threads)
+        return Session(arguments.model, arguments.threads)
     from hip_compiler.cli.progress import Progress
     from hip_compiler.core.driver import compile_model
 

@@ -23,7 +23,8 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
+from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Bitcode, Metadata, publish
 from hip_compiler.runtime.loader import machine_code
@@ -87,10 +88,9 @@ def compile_model(
     with clock("import"):
         context = make_context(registry)
         pool = ConstantPool()
-        module = import_model(model, context, pool)
-    passes = PassContext(
-        options, target, dict(registry.ops), {(claim.domain, claim.op): claim for claim in registry.onnx_ops}, pool
-    )
+        findings: list[Unsupported] = []
+        module = import_model(model, context, pool, findings=findings)
+    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         report.passes = run_plan(plan, module, passes, registry).times
@@ -132,11 +132,13 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
         inputs=tensors(interface["inputs"]),
         outputs=tensors(interface["outputs"]),
         opt_level=passes.options.opt_level,  # type: ignore[arg-type]
-        libraries=tuple(library.name for library in registry.libraries(passes.target.name)),
+        libraries=tuple(str(find_library(library)) for library in registry.libraries(passes.target.name)),
         arena=passes.reports.get("arena", {}),
         toolchain=_versions(),
         plugins_used={
-            record.id: f"{record.distribution} {record.version}" for record in registry.plugins if not record.builtin
+            record.id: f"{record.distribution} {record.version}"
+            for record in registry.plugins
+            if record.state == "active" and not record.builtin
         },
         ops=dict(Counter(passes.reports.get("ops", {}))),
     )

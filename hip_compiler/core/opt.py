@@ -53,7 +53,6 @@ def optimize(text: str, name: str, pipeline: str, options: CompileOptions, regis
         )
     context = make_context(registry)
     module = parse_module(text, context, name)
-    claims = {(claim.domain, claim.op): claim for claim in registry.onnx_ops}
-    passes = PassContext(options, registry.targets[options.target], dict(registry.ops), claims)
+    passes = PassContext(options, registry.targets[options.target], dict(registry.ops), registry.onnx_ops)
     plan = plan_text(registry, options, context, pipeline.strip() or "builtin.module()", "--pass-pipeline")
     return OptResult(module, run_plan(plan, module, passes, registry), passes)

@@ -72,9 +72,7 @@ def audit_plugin(record: PluginRecord, targets: Mapping[str, TargetContribution]
         )
 
 
-def _audit(
-    contribution: Contribution, targets: Mapping[str, TargetContribution], ops: Collection[str]
-) -> list[str]:
+def _audit(contribution: Contribution, targets: Mapping[str, TargetContribution], ops: Collection[str]) -> list[str]:
     if isinstance(contribution, OnnxOpClaim) and contribution.lowers_to not in ops:
         hint = nearest(contribution.lowers_to, ops)
         claim = f"ONNX operator {contribution.domain}::{contribution.op}"

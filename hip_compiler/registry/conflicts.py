@@ -54,7 +54,9 @@ def _claims(contribution: Contribution) -> Iterator[str]:
 def _overlapping_claims(records: Sequence[PluginRecord]) -> Iterator[tuple[str, list[PluginRecord]]]:
     claims = [(item, record) for record in records for item in record.contributions if isinstance(item, OnnxOpClaim)]
     for (one, owner), (other, second) in combinations(claims, 2):
-        same = (one.domain, one.op) == (other.domain, other.op)
+        default = ("", "ai.onnx")
+        same_domain = one.domain == other.domain or (one.domain in default and other.domain in default)
+        same = same_domain and one.op == other.op
         apart = (one.until is not None and one.until < other.since) or (
             other.until is not None and other.until < one.since
         )

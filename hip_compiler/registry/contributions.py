@@ -94,7 +94,12 @@ class AttributeDef:
 
 @dataclass(frozen=True)
 class OperandDef:
-    """An input or output of an operation: a tensor before bufferization, a memref after it."""
+    """An input or output of an operation: a tensor before bufferization, a memref after it.
+
+    Attributes:
+        optional: may be absent.
+        variadic: stands for any number of values, all of one type (a rule of MLIR's operation definitions).
+    """
 
     name: str
     optional: bool = False

@@ -12,24 +12,32 @@ import llvmlite.binding as llvm
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import cpu, objectfile
+from hip_compiler.runtime.linker import CODEGEN_CALLS
 
 
 class Program:
-    """One object file, linked against the process. It has its own JIT, so that dropping it gives everything back.
+    """Object files, linked against the process. They have their own JIT, so that dropping them gives everything back.
 
     Args:
-        image: ELF object.
+        images: ELF objects.
         libraries: shared libraries that it needs, by path or by name for the loader.
         runtime: a program whose symbols it may use; it must outlive this one.
+        exported: starts of the names that other programs may use; everything by default.
 
     Raises:
         HipCompilerError: `HIPC0501`, when a library cannot be loaded or a symbol is in none of them.
     """
 
-    def __init__(self, image: bytes, libraries: Sequence[str] = (), runtime: Program | None = None) -> None:
+    def __init__(
+        self,
+        images: Sequence[bytes],
+        libraries: Sequence[str] = (),
+        runtime: Program | None = None,
+        exported: tuple[str, ...] = ("",),
+    ) -> None:
         for library in libraries:
             _load_library(library)
-        found = objectfile.symbols(image)
+        found = objectfile.symbols(images)
         if found.thread_local:
             raise HipCompilerError(
                 ErrorCode.LINK,
@@ -37,14 +45,16 @@ class Program:
                 details=sorted(found.thread_local),
                 hint="keep the state in the context instead",
             )
-        self.symbols = found.defined
+        self.symbols = frozenset(name for name in found.defined if name.startswith(exported))
         self._runtime = runtime
         imported = found.undefined & runtime.symbols if runtime else frozenset()
         _check_resolvable(found.undefined - imported)
-        builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        builder = llvm.JITLibraryBuilder().add_current_process()
+        for image in images:
+            builder.add_object_img(image)
         for name in sorted(imported):
             builder.import_symbol(name, self.address(name))
-        for name in sorted(found.defined):
+        for name in sorted(self.symbols):
             builder.export_symbol(name)
         # JITLink places code and data side by side, within reach of the small code model.
         jit = llvm.create_lljit_compiler(cpu.host().target_machine(), use_jit_link=True, suppress_errors=True)
@@ -92,10 +102,10 @@ def shared_runtime(path: Path, digest: str) -> Program:
     """The host runtime's machine code, loaded once per process: its functions keep their state in the context.
 
     Args:
-        path: ELF object.
+        path: static library.
         digest: SHA-256 of it; another build of the runtime is another program.
     """
-    return Program(path.read_bytes())
+    return Program(objectfile.archive_members(path.read_bytes()), exported=("hipc_", *CODEGEN_CALLS))
 
 
 def _load_library(library: str) -> None:

@@ -26,8 +26,6 @@ CODEGEN_CALLS = frozenset(
         "__truncsfbf2",
         "__truncdfbf2",
         "__extendhfsf2",
-        "__extendhfdf2",
-        "__extendbfsf2",
     }
 )
 _KEEP = frozenset({*ENTRY_POINTS, *SERVICES}) | CODEGEN_CALLS
@@ -157,6 +155,10 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: Op
     tuning.loop_unrolling = True
     tuning.loop_interleaving = True
     builder = llvm.create_pass_builder(machine, tuning)
+    # Before all else: repeated layers have equal kernels, and each would cost milliseconds.
+    merging = llvm.create_new_module_pass_manager()
+    merging.add_merge_functions_pass()
+    merging.run(module, builder)
     builder.getModulePassManager().run(module, builder)
 
 

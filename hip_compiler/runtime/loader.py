@@ -55,7 +55,7 @@ def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> Mac
         if any(entry.overrides for entry in artifact.metadata.plugins):
             bitcode = found.bitcode
         else:
-            shared = shared_runtime(found.image, native.file_digest(found.image))
+            shared = shared_runtime(found.archive, native.file_digest(found.archive))
     key = object_key(artifact, native.file_digest(bitcode) if bitcode else "shared")
     cached = artifact.cached_object(key)
     if cached is not None:

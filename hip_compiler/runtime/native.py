@@ -22,12 +22,12 @@ class NativeRuntime:
     Attributes:
         level: name of the level, for example ``x86-64-v3``.
         bitcode: the bitcode file.
-        image: machine code of it, an ELF object.
+        archive: the same as machine code, a static library.
     """
 
     level: str
     bitcode: Path
-    image: Path
+    archive: Path
 
 
 def find(folder: Path = FOLDER, cpu: Cpu | None = None) -> NativeRuntime:
@@ -42,8 +42,8 @@ def find(folder: Path = FOLDER, cpu: Cpu | None = None) -> NativeRuntime:
     # The manifest lists the weakest level first.
     for level in reversed(_levels(folder / "native.json")):
         if level.architecture == architecture and cpu.has(*level.requires):
-            runtime = NativeRuntime(level.name, folder / level.bitcode, folder / level.image)
-            for path in (runtime.bitcode, runtime.image):
+            runtime = NativeRuntime(level.name, folder / level.bitcode, folder / level.archive)
+            for path in (runtime.bitcode, runtime.archive):
                 if not path.is_file():
                     raise _not_built(f"{path.name} is missing", folder)
             return runtime
@@ -66,7 +66,7 @@ class _Level:
     name: str
     architecture: str
     bitcode: str
-    image: str
+    archive: str
     requires: tuple[str, ...]
 
 
@@ -76,7 +76,7 @@ def _levels(manifest: Path) -> list[_Level]:
         document = json.loads(manifest.read_text(encoding="utf-8"))
         version = document["abi_version"]
         levels = [
-            _Level(entry["name"], entry["arch"], entry["file"], entry["object"], tuple(entry["requires"]))
+            _Level(entry["name"], entry["arch"], entry["file"], entry["archive"], tuple(entry["requires"]))
             for entry in document["levels"]
         ]
     except FileNotFoundError:

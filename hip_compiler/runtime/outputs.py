@@ -36,7 +36,7 @@ class OutputAllocator:
         self._arrays: list[np.ndarray | None] = [None] * len(self._infos)
         self._given: Mapping[str, np.ndarray] = {}
         self._copies: list[tuple[np.ndarray, np.ndarray]] = []
-        self.error: HipCompilerError | None = None
+        self.error: BaseException | None = None
         self.callback = abi.AllocateOutput(self._allocate)
 
     def begin(self, given: Mapping[str, np.ndarray]) -> None:
@@ -81,10 +81,12 @@ class OutputAllocator:
         except MemoryError as error:
             name = self._infos[index].name
             self.error = HipCompilerError(ErrorCode.RUN_FAILED, f"no memory for output '{name}'", why=str(error))
-        except BaseException as error:  # a KeyboardInterrupt as well: compiled code cannot be unwound
+        except Exception as error:  # noqa: BLE001 - compiled code above cannot be unwound
             self.error = HipCompilerError(
                 ErrorCode.INTERNAL, f"the output allocator failed: {error!r}", why=traceback.format_exc()
             )
+        except BaseException as interrupt:  # noqa: BLE001 - the same; the session raises it again
+            self.error = interrupt
         return None
 
     def _memory(self, index: int, dtype: int, shape: tuple[int, ...]) -> int:

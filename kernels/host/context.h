@@ -7,7 +7,7 @@
 
 namespace hipc {
 
-constexpr int MAX_DOMAINS = 16;
+constexpr int MAX_DOMAINS = 1024;
 constexpr int MAX_THREADS = 256;
 
 struct Block {

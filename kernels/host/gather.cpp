@@ -10,13 +10,19 @@ template <class T, class I>
 void gather_blocks(hipc_context *context, const T *from, const I *indices, T *to, int64_t outer, int64_t extent,
                    int64_t count, int64_t inner) {
   parallel_for(context, outer * count, inner, [=](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; task++) {
-      int64_t o = task / count, index = from_front(indices[task % count], extent);
-      const T *source = from + (o * extent + index) * inner;
+    int64_t o = begin / count, i = begin % count;
+    while (begin < end) {
+      const T *base = from + o * extent * inner;
+      T *target = to + begin * inner;
+      int64_t stop = min(count, i + end - begin);
+      begin += stop - i;
       if (inner == 1)
-        to[task] = *source;
+        for (; i < stop; i++) *target++ = base[from_front(indices[i], extent)];
       else
-        memcpy(to + task * inner, source, (size_t)inner * sizeof(T));
+        for (; i < stop; i++, target += inner)
+          memcpy(target, base + from_front(indices[i], extent) * inner, (size_t)inner * sizeof(T));
+      i = 0;
+      o++;
     }
   });
 }

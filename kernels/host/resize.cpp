@@ -1,5 +1,6 @@
-// hipc_resize: one pass per axis whose extent or coordinates change. A pass is a table of taps, source positions with
-// weights, applied to every line of the axis. Coordinates are computed in double, as ONNX's definition does.
+// hipc_resize, hipc_resize_extents. A resize is one pass per axis whose extent or coordinates change. A pass is a table of
+// taps, source positions with weights, applied to every line of the axis. Coordinates are computed in double, as ONNX's
+// definition does.
 #include "hipc_ops.h"
 
 using namespace hipc;
@@ -92,20 +93,21 @@ bool is_identity(const Axis &axis, const Options &options) {
 }
 
 // Taps of every output position of an axis. `outside[i]`: position i takes the extrapolation value.
-struct Taps {
+template <class C> struct Taps {
   int64_t count;
   int64_t *source; // [out][count]
-  double *weight;  // [out][count]
+  C *weight;       // [out][count]
   bool *outside;   // [out]
 };
 
-void fill_taps(const Options &options, const Axis &axis, Taps taps) {
+template <class C> void fill_taps(const Options &options, const Axis &axis, Taps<C> taps) {
   double stretch = stretch_of(options, axis);
   for (int64_t i = 0; i < axis.out; i++) {
     double position;
     taps.outside[i] = !source_position(options, axis, i, &position);
     int64_t *source = taps.source + i * taps.count;
-    double *weight = taps.weight + i * taps.count, sum = 0;
+    C *weight = taps.weight + i * taps.count;
+    double sum = 0;
     // Far outside, or not a number: the border, without overflow on the way to an integer.
     if (!(position > -1e15)) position = -1e15;
     if (position > 1e15) position = 1e15;
@@ -122,66 +124,81 @@ void fill_taps(const Options &options, const Axis &axis, Taps taps) {
       double value = options.mode == LINEAR ? max(0.0, 1 - fabs(distance)) : cubic_weight(distance, options.cubic_a);
       if (options.exclude_outside && (at < 0 || at >= axis.in)) value = 0;
       source[k] = max((int64_t)0, min(axis.in - 1, at));
-      weight[k] = value;
+      weight[k] = (C)value;
       sum += value;
     }
     if ((options.exclude_outside || options.antialias) && sum != 0)
-      for (int64_t k = 0; k < taps.count; k++) weight[k] /= sum;
+      for (int64_t k = 0; k < taps.count; k++) weight[k] = (C)((double)weight[k] / sum);
   }
 }
 
 // ---- passes -----------------------------------------------------------------------------------------------------
 // Moves elements of any type: for nearest.
 template <class T>
-void move_pass(hipc_context *context, const T *from, T *to, Rows rows, int64_t out, Taps taps, T extrapolation) {
+void move_pass(hipc_context *context, const T *from, T *to, Rows rows, int64_t out, Taps<float> taps, T extrapolation) {
+  if (rows.inner == 1) {
+    parallel_for(context, rows.outer, out, [=](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; o++)
+        for (int64_t i = 0; i < out; i++)
+          to[o * out + i] = taps.outside[i] ? extrapolation : from[o * rows.length + taps.source[i]];
+    });
+    return;
+  }
   parallel_for(context, rows.outer * out, rows.inner + 2, [=](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; task++) {
       int64_t o = task / out, i = task % out;
-      const T *source = from + (o * rows.length + taps.source[i]) * rows.inner;
       T *target = to + task * rows.inner;
       if (taps.outside[i])
         for (int64_t j = 0; j < rows.inner; j++) target[j] = extrapolation;
-      else if (rows.inner == 1)
-        *target = *source;
       else
-        memcpy(target, source, (size_t)rows.inner * sizeof(T));
+        memcpy(target, from + (o * rows.length + taps.source[i]) * rows.inner, (size_t)rows.inner * sizeof(T));
     }
   });
 }
 
 template <class C>
-HIPC_INLINE void weighted_lines(const C *base, C *target, int64_t inner, const int64_t *source, const double *weight,
+HIPC_INLINE void weighted_lines(const C *base, C *target, int64_t inner, const int64_t *source, const C *weight,
                                 int64_t count) {
   if (count == 2) {
     const C *a = base + source[0] * inner, *b = base + source[1] * inner;
-    C wa = (C)weight[0], wb = (C)weight[1];
+    C wa = weight[0], wb = weight[1];
     for (int64_t j = 0; j < inner; j++) target[j] = a[j] * wa + b[j] * wb;
     return;
   }
   for (int64_t j = 0; j < inner; j++) target[j] = 0;
   for (int64_t k = 0; k < count; k++) {
     const C *line = base + source[k] * inner;
-    C w = (C)weight[k];
+    C w = weight[k];
     for (int64_t j = 0; j < inner; j++) target[j] += line[j] * w;
   }
 }
 
+// One line along an axis that is the last.
 template <class C>
-void blend_pass(hipc_context *context, const C *from, C *to, Rows rows, int64_t out, Taps taps, C extrapolation) {
+HIPC_INLINE void blend_line(const C *base, C *line, int64_t out, const Taps<C> &taps, C extrapolation) {
+  if (taps.count == 2) {
+    for (int64_t i = 0; i < out; i++) {
+      C value = base[taps.source[2 * i]] * taps.weight[2 * i] + base[taps.source[2 * i + 1]] * taps.weight[2 * i + 1];
+      line[i] = taps.outside[i] ? extrapolation : value;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < out; i++) {
+    const int64_t *source = taps.source + i * taps.count;
+    const C *weight = taps.weight + i * taps.count;
+    C sum = 0;
+    for (int64_t k = 0; k < taps.count; k++) sum += base[source[k]] * weight[k];
+    line[i] = taps.outside[i] ? extrapolation : sum;
+  }
+}
+
+template <class C>
+void blend_pass(hipc_context *context, const C *from, C *to, Rows rows, int64_t out, Taps<C> taps, C extrapolation) {
   int64_t cost = taps.count * 2;
   if (rows.inner == 1) {
     parallel_for(context, rows.outer, out * cost, [=](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; o++) {
-        const C *base = from + o * rows.length;
-        C *line = to + o * out;
-        for (int64_t i = 0; i < out; i++) {
-          const int64_t *source = taps.source + i * taps.count;
-          const double *weight = taps.weight + i * taps.count;
-          C sum = 0;
-          for (int64_t k = 0; k < taps.count; k++) sum += base[source[k]] * (C)weight[k];
-          line[i] = taps.outside[i] ? extrapolation : sum;
-        }
-      }
+      for (int64_t o = begin; o < end; o++)
+        blend_line(from + o * rows.length, to + o * out, out, taps, extrapolation);
     });
     return;
   }
@@ -276,8 +293,8 @@ struct Layout {
       outside[axis] = scratch.add(out);
     }
   }
-  Taps taps(char *memory, int32_t axis) const {
-    return {count[axis], (int64_t *)(memory + source[axis]), (double *)(memory + weight[axis]),
+  template <class C> Taps<C> taps(char *memory, int32_t axis) const {
+    return {count[axis], (int64_t *)(memory + source[axis]), (C *)(memory + weight[axis]),
             (bool *)(memory + outside[axis])};
   }
 };
@@ -292,7 +309,7 @@ int32_t resize_nearest(hipc_context *context, const Options &options, const Plan
   if (!memory) return out_of_memory(context, "resize");
   run_passes<T>(plan, x, data<T>(x), data<T>(y), (T *)(memory + buffers[0]), (T *)(memory + buffers[1]),
                 [&](const T *from, T *to, Rows rows, int32_t axis) {
-                  Taps taps = layout.taps(memory, axis);
+                  Taps<float> taps = layout.taps<float>(memory, axis);
                   fill_taps(options, plan.axes[axis], taps);
                   move_pass(context, from, to, rows, plan.axes[axis].out, taps, extrapolation);
                 });
@@ -320,7 +337,7 @@ int32_t resize_blend(hipc_context *context, const Options &options, const Plan &
   }
   run_passes<C>(plan, x, from, to, (C *)(memory + buffers[0]), (C *)(memory + buffers[1]),
                 [&](const C *source, C *target, Rows rows, int32_t axis) {
-                  Taps taps = layout.taps(memory, axis);
+                  Taps<C> taps = layout.template taps<C>(memory, axis);
                   fill_taps(options, plan.axes[axis], taps);
                   blend_pass(context, source, target, rows, plan.axes[axis].out, taps, (C)options.extrapolation);
                 });
@@ -392,4 +409,19 @@ HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, con
   if (mode == NEAREST) return dispatch_nearest(context, options, plan, x, y, dtype);
   return dispatch_number(context, "resize", dtype,
                          [&]<class T>() { return resize_blend<T>(context, options, plan, x, y); });
+}
+
+HIPC_EXPORT int32_t hipc_resize_extents(hipc_context *context, const hipc_tensor *x, const hipc_tensor *scales,
+                                        hipc_tensor *y) {
+  const char *op = "resize_extents";
+  HIPC_TRY(check_contiguous(context, op, scales, y));
+  if (scales->dtype != F32 || y->dtype != I64 || elements(scales) != x->rank || elements(y) != x->rank)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs one float scale for each of the %d axes", op, x->rank);
+  for (int32_t i = 0; i < x->rank; i++) {
+    double extent = floor((double)x->shape[i] * (double)data<float>(scales)[i]);
+    if (!(extent >= 0 && extent < 0x1p53))
+      return hipc_error(context, HIPC_ERROR_VALUE, "%s: the scale of axis %d makes no extent", op, i);
+    data<int64_t>(y)[i] = (int64_t)extent;
+  }
+  return HIPC_OK;
 }

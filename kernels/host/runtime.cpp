@@ -27,7 +27,8 @@ void release(hipc_context *context, Block *block) {
   *block = Block{};
 }
 
-// Blocks that a run outgrew: compiled code may still hold pointers into them until the run ends.
+// Blocks that a run outgrew, and blocks that it asked for by hipc_alloc: compiled code may hold pointers into them until
+// the run ends.
 void release_outgrown(hipc_context *context) {
   while (Outgrown *outgrown = context->outgrown) {
     context->outgrown = outgrown->next;
@@ -212,6 +213,20 @@ HIPC_EXPORT void *hipc_pool(hipc_context *context, int64_t domain, int64_t bytes
     return nullptr;
   }
   return context->arenas[domain].memory;
+}
+
+HIPC_EXPORT void *hipc_alloc(hipc_context *context, int64_t bytes) {
+  Outgrown *entry = bytes < 0 ? nullptr : (Outgrown *)malloc(sizeof *entry);
+  void *memory = entry ? allocate(bytes) : nullptr;
+  if (!memory) {
+    free(entry);
+    hipc_error(context, HIPC_ERROR_MEMORY, "no memory for a buffer of %lld bytes", (long long)bytes);
+    return nullptr;
+  }
+  *entry = {memory, bytes, context->outgrown};
+  context->outgrown = entry;
+  account(context, bytes);
+  return memory;
 }
 
 HIPC_EXPORT void *hipc_scratch(hipc_context *context, int64_t bytes) {

@@ -1,4 +1,4 @@
-// hipc_scatter_elements, hipc_scatter_nd. Every index is checked before data is copied; updates then run in order on one
+// hipc_scatter_elements, hipc_scatter_nd, hipc_tensor_scatter. Every index is checked before data is copied; updates then run in order on one
 // thread, so that with repeated indices the last one wins and sums round the same way every time.
 #include "hipc_ops.h"
 
@@ -132,4 +132,45 @@ HIPC_EXPORT int32_t hipc_scatter_nd(hipc_context *context, const hipc_tensor *da
       return HIPC_OK;
     });
   });
+}
+
+// Position p of batch entry b receives update[b, p - positions[b]]; `circular` continues at the start of the axis.
+HIPC_EXPORT int32_t hipc_tensor_scatter(hipc_context *context, const hipc_tensor *past, const hipc_tensor *update,
+                                        const hipc_tensor *positions, hipc_tensor *y, int64_t axis, int64_t mode) {
+  const char *op = "tensor_scatter";
+  bool circular = mode == 1;
+  HIPC_TRY(check_contiguous(context, op, past, update, positions, y));
+  HIPC_TRY(check_same_shape(context, op, past, y));
+  HIPC_TRY(check_axis(context, op, axis, past->rank, &axis));
+  if (axis == 0 || update->rank != past->rank)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs operands of one rank and an axis after the batch", op);
+  for (int32_t i = 0; i < past->rank; i++)
+    if (i == axis ? update->shape[i] > past->shape[i] : update->shape[i] != past->shape[i])
+      return hipc_error(context, HIPC_ERROR_SHAPE, "%s: axis %d of the update does not fit", op, i);
+  int64_t batch = past->shape[0], length = past->shape[axis], count = update->shape[axis];
+  if (positions && (positions->dtype != I64 || elements(positions) != batch))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs one int64 position for each batch entry", op);
+  const int64_t *first = positions ? data<int64_t>(positions) : nullptr;
+  for (int64_t b = 0; first && b < batch; b++) {
+    if (first[b] < 0 || first[b] >= max(length, (int64_t)1)) return index_error(context, op, first[b], axis, length);
+    if (!circular && first[b] + count > length)
+      return index_error(context, op, first[b] + count - 1, axis, length);
+  }
+  HIPC_TRY(copy_data(context, op, past, y));
+  if (elements(update) == 0) return HIPC_OK;
+  int64_t groups = extent(past, 1, (int32_t)axis);
+  int64_t bytes = extent(past, (int32_t)axis + 1, past->rank) * element_size(past->dtype);
+  const char *from = data<char>(update);
+  char *to = data<char>(y);
+  parallel_for(context, batch * groups, count * bytes, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+      int64_t start = first ? first[row / groups] : 0, whole = min(count, length - start);
+      const char *source = from + row * count * bytes;
+      char *target = to + row * length * bytes;
+      memcpy(target + start * bytes, source, (size_t)(whole * bytes));
+      // What runs over the end goes to the start.
+      if (whole < count) memcpy(target, source + whole * bytes, (size_t)((count - whole) * bytes));
+    }
+  });
+  return HIPC_OK;
 }

@@ -42,13 +42,19 @@ HIPC_INLINE void softmax_columns(const T *x, T *y, int64_t length, int64_t inner
       C value = widen(x[i * inner + j]);
       top[j] = value > top[j] ? value : top[j];
     }
+  // Half precision would round the exponentials: it computes them again.
+  bool keep = sizeof(T) == sizeof(C) && !log;
   for (int64_t i = 0; i < length; i++)
-    for (int64_t j = 0; j < width; j++) sum[j] += exp_of(widen(x[i * inner + j]) - top[j]);
+    for (int64_t j = 0; j < width; j++) {
+      C e = exp_of(widen(x[i * inner + j]) - top[j]);
+      sum[j] += e;
+      if (keep) y[i * inner + j] = (T)e;
+    }
   for (int64_t j = 0; j < width; j++) sum[j] = log ? log_of(sum[j]) : (C)1 / sum[j];
   for (int64_t i = 0; i < length; i++)
     for (int64_t j = 0; j < width; j++) {
-      C shifted = widen(x[i * inner + j]) - top[j];
-      y[i * inner + j] = (T)(log ? shifted - sum[j] : exp_of(shifted) * sum[j]);
+      C value = widen(keep ? y[i * inner + j] : x[i * inner + j]);
+      y[i * inner + j] = (T)(keep ? value * sum[j] : log ? value - top[j] - sum[j] : exp_of(value - top[j]) * sum[j]);
     }
 }
 

@@ -91,6 +91,9 @@ int32_t hipc_begin(hipc_context *context, const hipc_io *io, const hipc_input_sp
 const void *hipc_constants(hipc_context *context);
 // Arena of a pool domain, at least `bytes` long, 64-byte aligned; NULL when memory ran out (the error is kept).
 void *hipc_pool(hipc_context *context, int64_t domain, int64_t bytes);
+// Memory of `bytes` that lives until the next run begins, 64-byte aligned: for what no arena can hold, such as buffers that
+// go around in a loop. NULL when memory ran out (the error is kept).
+void *hipc_alloc(hipc_context *context, int64_t bytes);
 // Memory for an output from the caller's allocator; NULL when it refused (the error is kept).
 void *hipc_alloc_output(hipc_context *context, int64_t index, int32_t dtype, int32_t rank, const int64_t *shape);
 // Adds the place to the kept error ("node /a/b (MatMul)") and returns the status to end the run with.

@@ -66,5 +66,5 @@ def test_node_inputs_that_do_not_fit() -> None:
 
 def test_what_cannot_be_compiled_is_reported() -> None:
     node = helper.make_node("SequenceConstruct", ["x"], ["y"])
-    with pytest.raises(UnsupportedError, match="SequenceConstruct|1 node"):
+    with pytest.raises(UnsupportedError, match="1 node cannot be compiled"):
         backend.run_node(node, [A])

@@ -8,6 +8,8 @@ import pytest
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.mlir import ir
 from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.runtime import cpu
+from hip_compiler.runtime.linker import build_object
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 UNARY = (
@@ -85,6 +87,31 @@ def test_flags_attributes_and_memory_operations() -> None:
     assert {"f", "malloc", "llvm.assume", "llvm.memcpy.p0.p0.i64", "llvm.vector.reduce.fadd.v4f32"} == set(found)
     assert "noalias nonnull readonly align 64 captures(none) dereferenceable(8)" in found["f"]
     assert "getelementptr inbounds nuw" in found["f"]
+
+
+def test_equal_kernels_become_one() -> None:
+    kernel = """
+        llvm.func @{name}(%p: !llvm.ptr, %begin: i64, %end: i64) attributes {{hip.kernel}} {{
+          %q = llvm.getelementptr %p[%begin] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+          %x = llvm.load %q : !llvm.ptr -> f32
+          %y = llvm.fadd %x, %x : f32
+          llvm.store %y, %q : f32, !llvm.ptr
+          llvm.return
+        }}
+    """
+    entry = """
+        llvm.func @hipc_launch(!llvm.ptr, !llvm.ptr)
+        llvm.func @inference_compute(%p: !llvm.ptr) {
+          %f = llvm.mlir.addressof @kernel_f : !llvm.ptr
+          llvm.call @hipc_launch(%f, %p) : (!llvm.ptr, !llvm.ptr) -> ()
+          %g = llvm.mlir.addressof @kernel_g : !llvm.ptr
+          llvm.call @hipc_launch(%g, %p) : (!llvm.ptr, !llvm.ptr) -> ()
+          llvm.return
+        }
+    """
+    program = bitcode(kernel.format(name="kernel_f") + kernel.format(name="kernel_g") + entry)
+    image = build_object(program, None, [], cpu.host()).image
+    assert sum(name in image for name in (b"kernel_f\0", b"kernel_g\0")) == 1
 
 
 def test_bitcode_is_for_no_cpu() -> None:

@@ -92,7 +92,8 @@ def test_round_trip_is_stable(context: Any) -> None:
     text = function(
         f"""%0 = "toy.softmax"(%x, %o) {{axis = 1 : i64}} : ({T}, {T}) -> {T}
         "toy.softmax"(%m, %m) {{axis = 0 : i64}} : (memref<4xf32>, memref<4xf32>) -> ()
-        %1:2 = "toy.concat"(%x, %x, %x, %o, %o) : ({T}, {T}, {T}, {T}, {T}) -> ({T}, {T})
+        %1:2 = "toy.concat"(%x, %x, %x, %o, %o) {{resultSegmentSizes = array<i32: 1, 1>}}
+          : ({T}, {T}, {T}, {T}, {T}) -> ({T}, {T})
         %2 = "toy.pool"() : () -> memref<?xi8>"""
     )
     once = str(ir.Module.parse(text))

@@ -21,8 +21,10 @@ FAMILIES = (
     "cumsum",
     "gather",
     "layout",
+    "linear_algebra",
     "matmul",
     "nms",
+    "noise",
     "norm",
     "pool",
     "ranking",
@@ -32,6 +34,8 @@ FAMILIES = (
     "scatter",
     "selection",
     "softmax",
+    "spectrum",
+    "unfold",
 )
 OPS: dict[str, OpDef] = {
     op.name: op for family in FAMILIES for op in importlib.import_module(f"hip_compiler.core.dialects.hip.{family}").OPS
@@ -261,7 +265,7 @@ def test_reify_of_shapes_that_follow_from_inputs() -> None:
         "2xbx4xf32",
         "2xbx4xf32",
     ]
-    stride = {"strides": (2,), "pads": (1, 1), "dilations": (1,), "output_padding": (1,)}
+    stride: dict[str, Any] = {"strides": (2,), "pads": (1, 1), "dilations": (1,), "output_padding": (1,)}
     assert reify("conv_transpose", {"x": [1, 2, "l"], "w": [2, 3, 3]}, **stride) == ["1x3x2*lxf32"]
 
 

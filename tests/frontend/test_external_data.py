@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.frontend import import_model
 from hip_compiler.core.frontend import external as external_module
+from hip_compiler.core.frontend import import_model
 from hip_compiler.errors import ErrorCode, HipCompilerError
 
 COUNT = 100

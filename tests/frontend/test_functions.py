@@ -25,7 +25,7 @@ def inlined(context: Any, text: str, expected: np.ndarray) -> str:
     module = import_model(onnx.parser.parse_model(HEADER + text), context, pool)
     assert module.operation.verify()
     (actual,) = ReferenceEvaluator(export_model(module, pool)).run(None, {"x": X})
-    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-6)
     return str(module)
 
 

@@ -13,8 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hip_compiler.core.constants import INLINE_ELEMENTS, ConstantPool
-from hip_compiler.core.frontend import import_model
+from hip_compiler.core.frontend import import_model, verify_module
 from hip_compiler.core.frontend.attributes import constant_array
+from hip_compiler.core.frontend.inference import infer_graph
 from hip_compiler.dtypes import BY_ONNX
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 
@@ -117,11 +118,16 @@ def test_constant_nodes_of_every_spelling(context: Any, pool: ConstantPool) -> N
     module = import_model(_model(nodes, outputs=list(spellings)), context, pool)
     block = module.body.operations[0].regions[0].blocks[0]
     found = {name: constant_array(value, pool) for name, value in zip(spellings, _returned(block), strict=True)}
-    expected = {
-        "value": np.array([[1.5]], np.float16), "value_float": np.float32(2.5), "value_floats": np.float32([1, 2]),
-        "value_int": np.int64(3), "value_ints": np.int64([4, 5]), "value_string": np.array(b"six", object),
-        "value_strings": np.array([b"seven", b"eight"], object), "sparse_value": np.float32([[0, 0], [5, 0]]),
-    }  # fmt: skip
+    expected: dict[str, np.ndarray] = {
+        "value": np.array([[1.5]], np.float16),
+        "value_float": np.array(2.5, np.float32),
+        "value_floats": np.array([1, 2], np.float32),
+        "value_int": np.array(3, np.int64),
+        "value_ints": np.array([4, 5], np.int64),
+        "value_string": np.array(b"six", object),
+        "value_strings": np.array([b"seven", b"eight"], object),
+        "sparse_value": np.array([[0, 0], [5, 0]], np.float32),
+    }
     for name, array in expected.items():
         actual = found[name]
         assert actual is not None and actual.dtype == array.dtype and actual.shape == array.shape, name
@@ -147,7 +153,7 @@ def test_sparse_initializer_becomes_dense(context: Any, pool: ConstantPool, indi
     model.graph.sparse_initializer.append(sparse)
     module = import_model(model, context, pool)
     constant = module.body.operations[0].regions[0].blocks[0].operations[0]
-    expected = np.float32([[0, 7, 0], [0, 0, 0], [8, 0, 0]])
+    expected = np.array([[0, 7, 0], [0, 0, 0], [8, 0, 0]], np.float32)
     np.testing.assert_array_equal(constant_array(constant.operation.results[0], pool), expected)
 
 
@@ -207,12 +213,14 @@ def test_subgraph_may_reuse_a_name_of_a_sibling(imported: Import) -> None:
 
 
 def test_outputs_may_be_inputs_constants_and_repeated(imported: Import) -> None:
-    model = _model([], [numpy_helper.from_array(np.float32([1]), "w")], outputs=["x", "w", "x"])
+    model = _model([], [numpy_helper.from_array(np.array([1], np.float32), "w")], outputs=["x", "w", "x"])
     assert "return %arg0, %0, %arg0 : tensor<2xf32>, tensor<1xf32>, tensor<2xf32>" in imported(model)
 
 
 def test_initializer_that_is_an_input_is_a_constant(imported: Import) -> None:
-    model = _model([helper.make_node("Add", ["x", "w"], ["y"])], [numpy_helper.from_array(np.float32([1]), "w")])
+    model = _model(
+        [helper.make_node("Add", ["x", "w"], ["y"])], [numpy_helper.from_array(np.array([1], np.float32), "w")]
+    )
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1]))
     text = imported(model)
     assert "@main_graph(%arg0: tensor<2xf32> {" in text and "%arg1" not in text
@@ -317,6 +325,64 @@ def test_operator_set_that_is_not_imported(imported: Import) -> None:
     model = _model([helper.make_node("Relu", ["x"], ["y"])])
     del model.opset_import[:]
     assert "no version of the default operator set" in _refused(imported, model).what
+
+
+@pytest.mark.parametrize(
+    ("domain", "op"), [("", "RegexFullMatch"), ("ai.onnx.ml", "LabelEncoder"), ("ai.onnx.ml", "TreeEnsemble")]
+)
+def test_operators_that_crash_the_inference_of_onnx(domain: str, op: str) -> None:
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["m"], domain="test"),
+        helper.make_node(op, ["m"], ["y"], domain=domain),
+    ]
+    model = _model(nodes, opset=20)
+    opsets = {"": 20, "ai.onnx.ml": 5}
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 5))
+    graph = infer_graph(model, opsets).graph
+    assert [(node.domain, node.op_type) for node in graph.node] == [("test", "Mystery"), (domain, op)]
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (helper.make_node("Add", ["x"], ["y"]), "it has 1 inputs; ONNX asks for 2"),
+        (helper.make_node("Concat", ["x", "x"], ["y"]), "attribute 'axis' is required and missing"),
+        (helper.make_node("Relu", ["x"], ["y"], slope=0.5), "attribute 'slope' that Relu does not have"),
+        (
+            helper.make_node("LeakyRelu", ["x"], ["y"], alpha=1),
+            "'alpha' is of the wrong kind; ONNX asks for FLOAT",
+        ),
+        (helper.make_node("Add", ["", "x"], ["y"]), "input 'A' is required and absent"),
+        (helper.make_node("Relu", ["x"], ["y", "z"]), "it has 2 outputs; ONNX asks for 1"),
+        (helper.make_node("Transpose", ["x"], ["y"], perm=[0.5]), "attribute 'perm' is of the wrong kind"),
+    ],
+)
+def test_nodes_that_break_their_schema(imported: Import, node: onnx.NodeProto, words: str) -> None:
+    node.name = "the_node"
+    error = _refused(imported, _model([node, helper.make_node("Abs", ["x"], ["other"])]))
+    assert error.code == ErrorCode.MODEL_INVALID
+    assert words in str(error) and "the_node" in str(error)
+
+
+def test_operators_that_onnx_does_not_define_are_left_for_conversion(context: Any, pool: ConstantPool) -> None:
+    nodes = [helper.make_node("Gelu", ["x"], ["a"]), helper.make_node("NoSuchOp", ["a"], ["b"])]
+    nodes.append(helper.make_node("Other", ["b"], ["y"], domain="vendor", anything=1))
+    module = import_model(_model(nodes), context, pool)
+    reasons = [finding.reason for finding in verify_module(module)]
+    assert reasons == ["Gelu exists from opset 20 on, not in opset 17", "ONNX defines no operator NoSuchOp"]
+
+
+@pytest.mark.parametrize("place", ["node", "output", "attribute", "dimension", "graph"])
+def test_names_that_are_no_text(imported: Import, place: str) -> None:
+    model = _model([helper.make_node("LeakyRelu", ["x"], ["y"], name="node-AAAA", alpha=0.5)])
+    model.graph.name = "graph-AAAA"
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "dimension-AAAA"
+    model.graph.node[0].attribute[0].name = "attribute-AAAA"
+    model.graph.node[0].output[0] = model.graph.output[0].name = "output-AAAA"
+    data = model.SerializeToString().replace(f"{place}-AAAA".encode(), f"{place}-".encode() + b"\xff\xfe\xfd\xfc")
+    with pytest.raises(HipCompilerError) as caught:
+        imported(onnx.ModelProto.FromString(data))
+    assert caught.value.code == ErrorCode.MODEL_INVALID and "no UTF-8 text" in caught.value.what
 
 
 def test_given_message_is_not_modified(imported: Import) -> None:

@@ -52,7 +52,7 @@ def widen(array: np.ndarray) -> np.ndarray:
 
 
 def assert_close(actual: np.ndarray, expected: np.ndarray, *, factor: float = 1.0, plain: bool = True) -> None:
-    """Compare with a float64 oracle: every error within the type's tolerance of the value, or of the largest value / 16.
+    """Compare with a float64 oracle: errors within the tolerance of a value, or of the largest / 16.
 
     Args:
         factor: widens the tolerance, for functions that sum many products.

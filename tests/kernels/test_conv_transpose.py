@@ -27,9 +27,9 @@ def oracle(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, out: tuple[int
                 continue
             for g in range(group):
                 channels = slice(g * per_in, (g + 1) * per_in)
-                result[(slice(None), slice(g * per_out, (g + 1) * per_out), *place)] += (
-                    widen(x[(slice(None), channels, *at)]) @ widen(w[(channels, slice(None), *tap)])
-                )
+                result[(slice(None), slice(g * per_out, (g + 1) * per_out), *place)] += widen(
+                    x[(slice(None), channels, *at)]
+                ) @ widen(w[(channels, slice(None), *tap)])
     return result if bias is None else result + widen(bias).reshape(-1, *(1,) * axes)
 
 

@@ -11,9 +11,10 @@ from hip_compiler.core.dialects.hip.gather import OPS as GATHERS
 from hip_compiler.core.dialects.hip.scatter import OPS as SCATTERS
 from tests.kernels.compare import BF16, INTEGERS, SIZES, assert_close, draw, is_float, widen
 from tests.kernels.harness import KernelError, call_op
+from tests.kernels.reference import reference
 
 GATHER, GATHER_ELEMENTS, GATHER_ND = GATHERS
-SCATTER_ELEMENTS, SCATTER_ND = SCATTERS
+SCATTER_ELEMENTS, SCATTER_ND, TENSOR_SCATTER = SCATTERS
 
 
 def indices_into(extent: int, shape: tuple[int, ...], dtype: Any = np.int64) -> np.ndarray:
@@ -74,7 +75,13 @@ def test_gather_elements_refuses() -> None:
 @pytest.mark.parametrize("dtype", SIZES)
 @pytest.mark.parametrize(
     ("shape", "batch_dims", "index_shape"),
-    [((4, 5), 0, (3, 2)), ((4, 5, 6), 0, (2, 3, 1)), ((2, 4, 5), 1, (2, 3, 1)), ((2, 4, 5), 1, (2, 2)), ((4,), 0, (1,))],
+    [
+        ((4, 5), 0, (3, 2)),
+        ((4, 5, 6), 0, (2, 3, 1)),
+        ((2, 4, 5), 1, (2, 3, 1)),
+        ((2, 4, 5), 1, (2, 2)),
+        ((4,), 0, (1,)),
+    ],
 )
 def test_gather_nd(shape: tuple[int, ...], batch_dims: int, index_shape: tuple[int, ...], dtype: Any) -> None:
     x, depth = draw(shape, dtype), index_shape[-1]
@@ -110,7 +117,9 @@ def scattered(x: np.ndarray, places: list[tuple[int, ...]], updates: np.ndarray,
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, BF16, *INTEGERS])
 @pytest.mark.parametrize("reduction", list(REDUCE))
-@pytest.mark.parametrize(("shape", "axis", "index_shape"), [((9,), 0, (5,)), ((3, 4, 5), 1, (2, 3, 5)), ((4, 6), -1, (4, 3))])
+@pytest.mark.parametrize(
+    ("shape", "axis", "index_shape"), [((9,), 0, (5,)), ((3, 4, 5), 1, (2, 3, 5)), ((4, 6), -1, (4, 3))]
+)
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_scatter_elements(
     shape: tuple[int, ...], axis: int, index_shape: tuple[int, ...], reduction: str, dtype: Any
@@ -122,12 +131,11 @@ def test_scatter_elements(
         line = np.arange(index_shape[axis]) - 1
         indices = np.broadcast_to(line.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]), index_shape)
     places = [
-        tuple(int(indices[at]) if i == axis % x.ndim else n for i, n in enumerate(at)) for at in np.ndindex(*index_shape)
+        tuple(int(indices[at]) if i == axis % x.ndim else n for i, n in enumerate(at))
+        for at in np.ndindex(*index_shape)
     ]
     expected = scattered(x, places, updates, reduction)
-    actual = call_op(
-        SCATTER_ELEMENTS, [x, indices, updates], [(shape, dtype)], axis=axis, reduction=reduction
-    )[0]
+    actual = call_op(SCATTER_ELEMENTS, [x, indices, updates], [(shape, dtype)], axis=axis, reduction=reduction)[0]
     assert_close(actual, expected)
 
 
@@ -137,15 +145,17 @@ def test_signless_storage_read_as_unsigned(dtype: Any) -> None:
     updates = np.array([-2, 3, 4], dtype)
     indices = np.array([0, 1, 2])
     for unsigned, expected in ((False, [1, 3, 5]), (True, [-2, -1, 5])):
-        actual = call_op(
-            SCATTER_ELEMENTS, [x, indices, updates], [((3,), dtype)], reduction="max", unsigned=unsigned
-        )[0]
+        actual = call_op(SCATTER_ELEMENTS, [x, indices, updates], [((3,), dtype)], reduction="max", unsigned=unsigned)[
+            0
+        ]
         np.testing.assert_array_equal(actual, np.array(expected, dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
 @pytest.mark.parametrize("reduction", list(REDUCE))
-@pytest.mark.parametrize(("shape", "index_shape"), [((6,), (4, 1)), ((4, 5), (2, 3, 1)), ((4, 5, 2), (3, 2)), ((3, 2), (2, 2))])
+@pytest.mark.parametrize(
+    ("shape", "index_shape"), [((6,), (4, 1)), ((4, 5), (2, 3, 1)), ((4, 5, 2), (3, 2)), ((3, 2), (2, 2))]
+)
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 def test_scatter_nd(shape: tuple[int, ...], index_shape: tuple[int, ...], reduction: str, dtype: Any) -> None:
     depth = index_shape[-1]
@@ -183,3 +193,24 @@ def test_scatter_refuses_and_copies() -> None:
     x = draw((3, 2))
     (same,) = call_op(SCATTER_ND, [x, np.zeros((0, 1), np.int64), draw((0, 2))], [((3, 2), np.float32)])
     np.testing.assert_array_equal(same, x)
+
+
+@pytest.mark.parametrize("dtype", SIZES)
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize(("shape", "axis"), [((2, 3, 5, 4), -2), ((2, 5), 1), ((2, 5, 1, 3), 1)])
+@pytest.mark.parametrize("given", [True, False])
+def test_tensor_scatter(given: bool, shape: tuple[int, ...], axis: int, mode: str, dtype: Any) -> None:
+    past = draw(shape, dtype)
+    update = draw(tuple(2 if i == axis % len(shape) else n for i, n in enumerate(shape)), dtype, 1)
+    positions = np.array([3, 4 if mode == "circular" else 0]) if given else None
+    (expected,) = reference("TensorScatter", [past, update, positions], opset=24, mode=mode, axis=axis)
+    actual = call_op(TENSOR_SCATTER, [past, update, positions], [(shape, dtype)], mode=mode, axis=axis, threads=2)[0]
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(("first", "mode", "index"), [(4, "linear", 5), (5, "circular", 5), (-1, "linear", -1)])
+def test_tensor_scatter_refuses(first: int, mode: str, index: int) -> None:
+    with pytest.raises(KernelError, match=f"index {index} is outside axis 1 of extent 5"):
+        call_op(
+            TENSOR_SCATTER, [draw((1, 5)), draw((1, 2)), np.array([first])], [((1, 5), np.float32)], axis=1, mode=mode
+        )

@@ -22,7 +22,13 @@ def pad(x: np.ndarray, pads: list[int], value: np.ndarray | None, shape: tuple[i
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 @pytest.mark.parametrize(
     ("shape", "pads"),
-    [((5,), [2, 3]), ((3, 4), [1, 0, 2, 3]), ((2, 3, 4), [0, 5, 7, 1, 9, 11]), ((4, 3), [0, 0, 0, 0]), ((1, 6), [2, 2, 0, 1])],
+    [
+        ((5,), [2, 3]),
+        ((3, 4), [1, 0, 2, 3]),
+        ((2, 3, 4), [0, 5, 7, 1, 9, 11]),
+        ((4, 3), [0, 0, 0, 0]),
+        ((1, 6), [2, 2, 0, 1]),
+    ],
 )
 def test_pad(shape: tuple[int, ...], pads: list[int], mode: str, dtype: Any) -> None:
     x = draw(shape, dtype)
@@ -61,9 +67,9 @@ def test_reverse_sequence(tail: tuple[int, ...], time_axis: int, dtype: Any) -> 
     for b, length in enumerate(lengths):
         rows = np.moveaxis(expected, time_axis, 0)[:, b]
         rows[:length] = rows[:length][::-1].copy()
-    actual = call_op(
-        REVERSE_SEQUENCE, [x, lengths], [(x.shape, dtype)], batch_axis=1 - time_axis, time_axis=time_axis
-    )[0]
+    actual = call_op(REVERSE_SEQUENCE, [x, lengths], [(x.shape, dtype)], batch_axis=1 - time_axis, time_axis=time_axis)[
+        0
+    ]
     np.testing.assert_array_equal(actual, expected)
 
 

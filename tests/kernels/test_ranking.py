@@ -1,4 +1,4 @@
-"""hip.arg_reduce, hip.topk and hip.cumsum against NumPy."""
+"""hip.arg_reduce, hip.topk, hip.cumsum and hip.cumprod against NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kernels.compare import FLOATS, INTEGERS, NUMBERS, assert_close, draw,
 from tests.kernels.harness import KernelError, call_op
 
 ARG_REDUCE, TOPK = OPS
-(CUMSUM,) = CUMSUM_OPS
+CUMSUM, CUMPROD = CUMSUM_OPS
 SHAPES = [((9,), 0), ((3, 300), 1), ((4, 7), 0), ((2, 5, 70), 1), ((600,), -1)]
 
 
@@ -79,7 +79,9 @@ def ranked(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize(("shape", "axis", "k"), [((9,), 0, 9), ((3, 30), 1, 5), ((6, 7), 0, 1), ((2, 8, 3), 1, 4), ((5,), 0, 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis", "k"), [((9,), 0, 9), ((3, 30), 1, 5), ((6, 7), 0, 1), ((2, 8, 3), 1, 4), ((5,), 0, 0)]
+)
 def test_topk(shape: tuple[int, ...], axis: int, k: int, largest: bool, dtype: Any) -> None:
     x = draw(shape, dtype)
     if is_float(dtype):
@@ -118,11 +120,38 @@ def test_cumsum(shape: tuple[int, ...], axis: int, exclusive: bool, reverse: boo
         expected = expected - wide
     if reverse:
         expected = np.flip(expected, axis)
-    actual = call_op(CUMSUM, [x], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
+    actual = call_op(CUMSUM, [x, None], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
     assert_close(actual, expected.astype(dtype) if dtype in INTEGERS else expected, factor=2)
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), ()])
 def test_cumsum_empty(shape: tuple[int, ...]) -> None:
     x = draw(shape)
-    np.testing.assert_array_equal(call_op(CUMSUM, [x], [(shape, np.float32)])[0], x)
+    np.testing.assert_array_equal(call_op(CUMSUM, [x, None], [(shape, np.float32)])[0], x)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((6, 70), 0)])
+def test_cumprod(shape: tuple[int, ...], axis: int, exclusive: bool, reverse: bool, dtype: Any) -> None:
+    x = draw(shape, dtype)
+    wide = np.flip(comparable(x), axis) if reverse else comparable(x)
+    expected = np.cumprod(wide, axis, dtype=wide.dtype)
+    if exclusive:
+        first = np.ones_like(np.take(expected, [0], axis))
+        expected = np.concatenate([first, np.delete(expected, -1, axis)], axis)
+    if reverse:
+        expected = np.flip(expected, axis)
+    actual = call_op(CUMPROD, [x, None], [(shape, dtype)], axis=axis, exclusive=exclusive, reverse=reverse)[0]
+    assert_close(actual, expected, factor=2)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("op", [CUMSUM, CUMPROD])
+def test_axis_at_run_time(op: Any, dtype: Any) -> None:
+    x, at = draw((3, 4)), np.array(-1, dtype)
+    (fixed,) = call_op(op, [x, None], [((3, 4), np.float32)], axis=1)
+    np.testing.assert_array_equal(call_op(op, [x, at], [((3, 4), np.float32)])[0], fixed)
+    with pytest.raises(KernelError, match="axis 2 is outside"):
+        call_op(op, [x, np.array(2, dtype)], [((3, 4), np.float32)])

@@ -13,7 +13,7 @@ from tests.kernels.compare import FLOATS, assert_close, draw, is_float, widen
 from tests.kernels.harness import KernelError, call_op
 from tests.kernels.reference import reference
 
-(RESIZE,) = OPS
+RESIZE, RESIZE_EXTENTS = OPS
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,9 @@ def wide_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_cubic_coeffs", "_cubic_coeffs_antialias"):
         original = getattr(onnx_resize, name)
         monkeypatch.setattr(
-            onnx_resize, name, lambda ratio, scale, A, original=original: original(ratio, scale, float(A))  # noqa: N803
+            onnx_resize,
+            name,
+            lambda ratio, scale, A, original=original: original(ratio, scale, float(A)),  # noqa: N803
         )
 
 
@@ -122,3 +124,11 @@ def test_identity_and_empty() -> None:
         call_op(RESIZE, [draw((0, 3)), None, None], [((2, 3), np.float32)])
     with pytest.raises(KernelError, match="scale of axis 1 is not positive"):
         call_op(RESIZE, [draw((2, 3)), np.array([1, 0], np.float32), None], [((2, 3), np.float32)])
+
+
+def test_extents_from_scales() -> None:
+    x, scales = draw((2, 5, 7)), np.array([1, 0.5, 1.3], np.float32)
+    (extents,) = call_op(RESIZE_EXTENTS, [x, scales], [((3,), np.int64)])
+    assert extents.tolist() == [2, 2, 9]
+    with pytest.raises(KernelError, match="the scale of axis 1 makes no extent"):
+        call_op(RESIZE_EXTENTS, [x, np.array([1, np.nan, 1], np.float32)], [((3,), np.int64)])

@@ -92,8 +92,8 @@ def expected(
         for n in range(batch):
             times = range(lengths[n])
             for t in reversed(times) if direction == "reverse" or d == 1 else times:
-                weights = (wide[name][d] for name in ("w", "r", "b"))
-                h[d, n], c[d, n] = network[d].step(wide["x"][t, n], *weights, h[d, n], c[d, n], wide["p"][d])
+                w, r, b, p = (wide[name][d] for name in ("w", "r", "b", "p"))
+                h[d, n], c[d, n] = network[d].step(wide["x"][t, n], w, r, b, h[d, n], c[d, n], p)
                 y[t, d, n] = h[d, n]
     return [y, h, c] if kind == "lstm" else [y, h]
 
@@ -167,7 +167,9 @@ def test_equations(kind: str, direction: str, layout: int, lengths: list[int] | 
 def test_dtypes(kind: str, dtype: Any) -> None:
     given = make(kind, dtype, 1)
     actual = run(kind, given, None, 0, [])
-    for ours, theirs in zip(actual, expected(kind, given, [5] * 3, "forward", networks(kind, 1, [], 0, False)), strict=True):
+    for ours, theirs in zip(
+        actual, expected(kind, given, [5] * 3, "forward", networks(kind, 1, [], 0, False)), strict=True
+    ):
         assert_close(ours, theirs, factor=2)
 
 

@@ -1,4 +1,4 @@
-"""hip.grid_sample and hip.roi_align against ONNX's reference implementation."""
+"""hip.grid_sample, hip.roi_align and hip.max_roi_pool against ONNX's reference implementation and NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kernels.compare import FLOATS, assert_close, draw, widen
 from tests.kernels.harness import KernelError, call_op
 from tests.kernels.reference import reference
 
-GRID_SAMPLE, ROI_ALIGN = OPS
+GRID_SAMPLE, ROI_ALIGN, MAX_ROI_POOL = OPS
 
 
 def positions(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
@@ -93,3 +93,33 @@ def test_roi_align_refuses_and_survives() -> None:
     wild = np.array([[np.nan, 0, 1, 1], [0, 0, np.inf, 3e38], [-3e38, -3e38, 3e38, 3e38]], np.float32)
     assert roi_align(x, wild, [0, 0, 0], sampling_ratio=2).shape == (3, 1, 1, 1)
     assert roi_align(x, np.zeros((0, 4), np.float32), []).shape == (0, 1, 1, 1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_max_roi_pool(dtype: Any) -> None:
+    x = draw((2, 3, 8, 9), dtype)
+    rois = np.array([[0, 0, 0, 16, 14], [1, 4, 6, 9, 9], [1, 12, 2, 30, 40], [0, 5, 5, 2, 2]], dtype)
+    expected = np.zeros((4, 3, 2, 3))
+    for i, (image, *corners) in enumerate(widen(rois)):
+        # Halves round away from zero.
+        x0, y0, x1, y1 = (int(np.floor(value * 0.5 + 0.5)) for value in corners)
+        height, width = max(y1 - y0 + 1, 1), max(x1 - x0 + 1, 1)
+        for p, q in np.ndindex(2, 3):
+            rows = slice(min(y0 + p * height // 2, 8), min(y0 - (-(p + 1) * height // 2), 8))
+            columns = slice(min(x0 + q * width // 3, 9), min(x0 - (-(q + 1) * width // 3), 9))
+            cell = widen(x)[int(image), :, rows, columns]
+            expected[i, :, p, q] = cell.max((1, 2)) if cell.size else 0
+    actual = call_op(
+        MAX_ROI_POOL, [x, rois], [((4, 3, 2, 3), dtype)], output_height=2, output_width=3, spatial_scale=0.5, threads=2
+    )[0]
+    np.testing.assert_array_equal(widen(actual), expected)
+
+
+def test_max_roi_pool_refuses_and_survives() -> None:
+    x = draw((1, 1, 4, 4))
+    pool: dict[str, Any] = {"output_height": 1, "output_width": 1}
+    with pytest.raises(KernelError, match="max_roi_pool: index 1 is outside axis 0 of extent 1"):
+        call_op(MAX_ROI_POOL, [x, np.array([[1, 0, 0, 1, 1]], np.float32)], [((1, 1, 1, 1), np.float32)], **pool)
+    wild = np.array([[0, np.nan, 0, 1, 1], [0, -3e38, -3e38, 3e38, 3e38]], np.float32)
+    actual = call_op(MAX_ROI_POOL, [x, wild], [((2, 1, 1, 1), np.float32)], **pool)[0]
+    assert actual[1, 0, 0, 0] == x.max()

@@ -151,4 +151,4 @@ def test_text_that_is_no_ir_is_a_sentence_with_a_place(toy: Any) -> None:
     with pytest.raises(HipCompilerError) as caught:
         parse_module("func.func @f() {\n  return %x : i32\n}", make_context(toy.registry()), "bad.mlir")
     assert caught.value.code is ErrorCode.IR_INVALID
-    assert caught.value.details[0].startswith("<stdin>:2:")
+    assert caught.value.details[0].startswith("input:2:")

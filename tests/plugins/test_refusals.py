@@ -11,7 +11,11 @@ BROKEN = {
     "exits": ("import sys\nsys.exit(3)", ["cannot be imported", "SystemExit: 3"]),
     "misspelt": (
         "@hookimpl\ndef hip_compiler_pases():\n    return []",
-        ["implements a hook that does not fit", "unknown hook 'hip_compiler_pases'", "did you mean 'hip_compiler_passes'?"],
+        [
+            "implements a hook that does not fit",
+            "unknown hook 'hip_compiler_pases'",
+            "did you mean 'hip_compiler_passes'?",
+        ],
     ),
     "argument": (
         "@hookimpl\ndef hip_compiler_passes(registry):\n    return []",
@@ -167,8 +171,7 @@ class TestConflicts:
                 "dialect 'hip'",
             ),
             (
-                "@hookimpl\ndef hip_compiler_targets():\n"
-                "    return [TargetContribution('host', '', lambda: None)]",
+                "@hookimpl\ndef hip_compiler_targets():\n    return [TargetContribution('host', '', lambda: None)]",
                 "target 'host'",
             ),
         ],

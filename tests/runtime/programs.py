@@ -119,6 +119,9 @@ declare i32 @close(i32)
 @place = internal constant [22 x i8] c"node /a/b (MatMul): x\00"
 @log = internal constant [LOGSIZE x i8] c"LOGFILE\00"
 @mark = internal constant [1 x i8] c"c"
+@name = internal constant [2 x i8] c"x\00"
+@dims = internal constant [8 x i64] [i64 -1, i64 -2, i64 -3, i64 -4, i64 -5, i64 -6, i64 -7, i64 -8]
+@spec = internal constant { ptr, i32, i32, ptr } { ptr @name, i32 DTYPE, i32 RANK, ptr @dims }
 
 define i32 @inference_init(ptr %state, ptr %fs) {
   %status = call i32 @hipc_init(ptr %state, ptr %fs, i64 CONSTANTS)
@@ -143,7 +146,7 @@ define ptr @inference_get_metadata_json() {
 
 _PROLOGUE = r"""
 define i32 @inference_compute(ptr %state, ptr %io) {
-  %begun = call i32 @hipc_begin(ptr %state, ptr %io, ptr null, i64 1, i64 1)
+  %begun = call i32 @hipc_begin(ptr %state, ptr %io, ptr @spec, i64 1, i64 8)
   %input = load ptr, ptr %io
   %data = load ptr, ptr %input
   %rank.at = getelementptr i8, ptr %input, i64 12
@@ -226,22 +229,31 @@ def bitcode(text: str) -> bytes:
     return bytes(module.as_bitcode())
 
 
-def copy_program(dtype: str = "float", log: str = "/dev/null") -> bytes:
-    row = BY_NAME[dtype]
-    return _program(_COPY.replace("DTYPE", str(row.onnx)).replace("ITEMSIZE", str(row.size)), 0, log)
+def copy_program(dtype: str = "float", rank: int = 1, log: str = "/dev/null") -> bytes:
+    return _program(_COPY, log=log, dtype=dtype, rank=rank)
 
 
-def affine_program(constants: int, log: str = "/dev/null") -> bytes:
-    return _program(_AFFINE, constants, log)
+def affine_program(constants: int) -> bytes:
+    return _program(_AFFINE, constants)
 
 
 def failing_program() -> bytes:
-    return _program(_FAILING, 0, "/dev/null")
+    return _program(_FAILING)
 
 
-def _program(compute: str, constants: int, log: str) -> bytes:
-    entry_points = _ENTRY_POINTS.replace("LOGSIZE", str(len(log) + 1)).replace("LOGFILE", log)
-    return bitcode(entry_points.replace("CONSTANTS", str(constants)) + compute)
+def _program(compute: str, constants: int = 0, log: str = "/dev/null", dtype: str = "float", rank: int = 1) -> bytes:
+    words = {
+        "LOGSIZE": len(log) + 1,
+        "LOGFILE": log,
+        "CONSTANTS": constants,
+        "DTYPE": BY_NAME[dtype].onnx,
+        "ITEMSIZE": BY_NAME[dtype].size,
+        "RANK": rank,
+    }
+    text = _ENTRY_POINTS + compute
+    for word, value in words.items():
+        text = text.replace(word, str(value))
+    return bitcode(text)
 
 
 def metadata(dtype: str = "float", shape: tuple[int | str, ...] = ("n",), **fields: Any) -> Metadata:

@@ -37,7 +37,7 @@ def plugin(name: str, text: str, *overrides: str) -> Bitcode:
 
 
 def test_only_what_is_used_is_kept() -> None:
-    found = objectfile.symbols(link().image)
+    found = objectfile.symbols([link().image])
     assert found.defined == {
         "inference_init",
         "inference_compute",
@@ -56,7 +56,7 @@ def test_only_what_is_used_is_kept() -> None:
 def test_every_optimisation_level(level: Any) -> None:
     linked = link(opt_level=level)
     assert set(linked.seconds) == {"parse", "optimise", "link", "codegen"}
-    Program(linked.image).close()
+    Program([linked.image]).close()
 
 
 def test_a_declared_override_wins(tmp_path: Path, runtime: Path) -> None:
@@ -113,7 +113,7 @@ def test_static_constructors_are_refused() -> None:
 
 def load_error(image: bytes) -> str:
     with pytest.raises(HipCompilerError) as caught:
-        Program(image)
+        Program([image])
     assert caught.value.code == ErrorCode.LINK
     return str(caught.value)
 
@@ -140,7 +140,23 @@ def test_thread_local_variables_are_refused() -> None:
 
 def test_what_is_not_elf_is_refused() -> None:
     with pytest.raises(HipCompilerError, match="ELF"):
-        objectfile.symbols(b"MZ" + bytes(100))
+        objectfile.symbols([b"MZ" + bytes(100)])
+
+
+def archive(*images: bytes) -> bytes:
+    content = b"!<arch>\n"
+    for image in images:
+        content += f"{'member.o/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(image):<10}`\n".encode()
+        content += image + b"\n" * (len(image) % 2)
+    return content
+
+
+def test_members_of_a_static_library() -> None:
+    content = archive(b"one", b"", b"four")
+    assert objectfile.archive_members(content) == [b"one", b"", b"four"]
+    for damaged in (content[:-1], content[:-30], b"?" + content[1:], b""):
+        with pytest.raises(HipCompilerError, match="static library is damaged"):
+            objectfile.archive_members(damaged)
 
 
 @pytest.fixture
@@ -155,9 +171,10 @@ def built(tmp_path: Path) -> Path:
     machine = cpu.host().target_machine()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    (folder / "host-small.o").write_bytes(machine.emit_object(module))
+    image = machine.emit_object(module)
+    (folder / "host-small.a").write_bytes(archive(image))
     architecture = cpu.host().triple.partition("-")[0]
-    level = {"name": "small", "arch": architecture, "file": "host-small.bc", "object": "host-small.o", "requires": []}
+    level = {"name": "small", "arch": architecture, "file": "host-small.bc", "archive": "host-small.a", "requires": []}
     impossible = {**level, "name": "better", "requires": ["no-such-feature"]}
     foreign = {**level, "name": "foreign", "arch": "pdp11"}
     manifest = {"abi_version": 1, "levels": [level, impossible, foreign]}
@@ -167,7 +184,7 @@ def built(tmp_path: Path) -> Path:
 
 def test_the_best_level_that_fits_is_found(built: Path) -> None:
     found = native.find(built)
-    assert (found.level, found.bitcode.name, found.image.name) == ("small", "host-small.bc", "host-small.o")
+    assert (found.level, found.bitcode.name, found.archive.name) == ("small", "host-small.bc", "host-small.a")
     assert native.file_digest(found.bitcode) == hashlib.sha256(RUNTIME.data).hexdigest()
 
 
@@ -176,7 +193,7 @@ def test_the_best_level_that_fits_is_found(built: Path) -> None:
     [
         (lambda f: (f / "native.json").unlink(), ErrorCode.NOT_BUILT, "has not been built"),
         (lambda f: (f / "native.json").write_text("{"), ErrorCode.NOT_BUILT, "is damaged"),
-        (lambda f: (f / "host-small.o").unlink(), ErrorCode.NOT_BUILT, "host-small.o is missing"),
+        (lambda f: (f / "host-small.a").unlink(), ErrorCode.NOT_BUILT, "host-small.a is missing"),
         (
             lambda f: (f / "native.json").write_text('{"abi_version": 1, "levels": []}'),
             ErrorCode.NOT_BUILT,

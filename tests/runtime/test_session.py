@@ -26,7 +26,7 @@ def open_session(tmp_path: Path, runtime: Path) -> Open:
         dtype: str = "float", shape: tuple[int | str, ...] = ("n",), program: bytes | None = None, threads: int = 1
     ) -> Session:
         artifact = programs.save(
-            tmp_path / "m.hipc", program or programs.copy_program(dtype), programs.metadata(dtype, shape)
+            tmp_path / "m.hipc", program or programs.copy_program(dtype, len(shape)), programs.metadata(dtype, shape)
         )
         return Session(artifact, threads, runtime_bitcode=runtime)
 
@@ -204,6 +204,22 @@ def test_memory_that_cannot_be_had(open_session: Open, monkeypatch: pytest.Monke
     with open_session() as session:
         monkeypatch.setattr("hip_compiler.runtime.outputs.empty", fail)
         assert "no memory for output 'y'" in refused(session, {"x": np.zeros(1, np.float32)}, ErrorCode.RUN_FAILED)
+
+
+def test_an_interrupt_in_the_allocator_is_raised(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    with open_session() as session:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("hip_compiler.runtime.outputs.empty", interrupt)
+            session.run({"x": [1.0]})
+        assert session.run({"x": [1.0]})["y"] == [1]
+
+
+def test_a_number_of_threads(open_session: Open) -> None:
+    with pytest.raises(HipCompilerError, match="-1 is no number of threads"):
+        open_session(threads=-1)
 
 
 def test_arena_and_trim(open_session: Open) -> None:

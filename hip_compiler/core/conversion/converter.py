@@ -56,8 +56,8 @@ class Converter:
         if converter is not None:
             made = converter.convert(self.emitter, op)
             return [made] if isinstance(made, Tensor) else list(made)
-        claim = self.emitter.context.claims.get((op.domain, op.op))
-        if claim is not None and claim.since <= op.version and (claim.until is None or op.version <= claim.until):
+        claim = self.emitter.context.claim(op.domain, op.op, op.version)
+        if claim is not None:
             return self._claimed(op, claim.lowers_to)
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
@@ -98,7 +98,8 @@ class Converter:
                 del self.findings[before:]
                 raise NotSupportedError(f"its function body needs {reasons}")
             values.update(zip(node.output, results, strict=False))
-        return [values[name] for name in body.output][: op.outputs]
+        # A function made for this node leaves out results that nobody asked for.
+        return [values.get(name) for name in body.output][: op.outputs]
 
 
 def function_body(op: OnnxOp) -> onnx.FunctionProto | None:

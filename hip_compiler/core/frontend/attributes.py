@@ -127,14 +127,16 @@ def constant_array(value: Any, pool: ConstantPool) -> np.ndarray | None:
 def _from_text(text: str, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
     """Elements of a printed dense attribute, for the element types that the bindings cannot read."""
     count = int(np.prod(shape, dtype=np.int64))
+    numpy_type = dtype.numpy
+    assert numpy_type is not None, "string tensors are no dense attributes"
     tokens = _TOKEN.findall(text.removeprefix("dense"))
     if len(tokens) == 1 and tokens[0].startswith('"0x'):
         raw = np.frombuffer(bytes.fromhex(tokens[0].strip('"')[2:]), np.uint8)
         flat = raw.view(np.int8 if dtype.kind == "int" else np.uint8)
         if dtype.kind not in ("int", "uint"):
-            return flat.view(dtype.numpy).reshape(shape)
-        return flat.astype(dtype.numpy).reshape(shape)
-    elements = np.array([_number(token, dtype.numpy) for token in tokens], dtype.numpy)
+            return flat.view(numpy_type).reshape(shape)
+        return flat.astype(numpy_type).reshape(shape)
+    elements = np.array([_number(token, numpy_type) for token in tokens], numpy_type)
     if elements.size == 1:
         elements = np.broadcast_to(elements, (count,)).copy()
     return elements.reshape(shape)

@@ -48,13 +48,19 @@ class _Exporter:
         self.opsets = opsets
         self.names: dict[Any, str] = {}
         self.functions: dict[tuple[str, int], onnx.FunctionProto] = {}
+        self.nodes: set[str] = set()
+        self._count = 0
 
     def imports(self) -> list[onnx.OperatorSetIdProto]:
         extra = {f.domain: 1 for f in self.functions.values()}
         return [helper.make_opsetid(domain, version) for domain, version in (self.opsets | extra).items()]
 
     def block(self, block: Any, graph: onnx.GraphProto, outputs: list[str] | None) -> None:
-        """Append a block's operations to a graph; its terminator's operands become the outputs, under the given names."""
+        """Append a block's operations to a graph; the operands of its terminator become the outputs.
+
+        Args:
+            outputs: names of the graph's outputs; None: free ones.
+        """
         terminator = None
         for op in block.operations:
             operation = op.operation
@@ -81,6 +87,10 @@ class _Exporter:
         inputs = ["" if isinstance(value.type, ir.NoneType) else self._name(value) for value in operation.operands]
         outputs = ["" if isinstance(value.type, ir.NoneType) else self._name(value) for value in operation.results]
         node = node_proto(operation, inputs, outputs)
+        if node.name in self.nodes:
+            # Rewrites leave several operations at one location; the names of nodes must differ.
+            node.name = self._fresh(node.name)
+        self.nodes.add(node.name)
         if len(operation.regions):
             for name, region in zip(operation.attributes["region_names"], operation.regions, strict=True):
                 node.attribute.append(helper.make_attribute(name.value, self._graph(name.value, region.blocks[0])))
@@ -120,7 +130,7 @@ class _Exporter:
         return self.names[value]
 
     def _fresh(self, stem: str) -> str:
-        self._count = getattr(self, "_count", 0) + 1
+        self._count += 1
         return f"%{stem}{self._count}"
 
 

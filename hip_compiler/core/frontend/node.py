@@ -21,7 +21,7 @@ RESERVED = ("domain", "region_names", "hip.opset")
 
 
 def is_onnx(op: Any, *names: str) -> bool:
-    """Whether an operation is of the `onnx` dialect's default domain, and has one of the names (without prefix) if any are given."""
+    """Whether an operation is of ONNX's default domain and, when names (without `onnx.`) are given, has one of them."""
     name: str = op.name
     if not name.startswith(PREFIX) or "domain" in op.attributes:
         return False

@@ -117,17 +117,19 @@ def _from_bytes(raw: np.ndarray, dtype: DType, bits: int, dims: tuple[int, ...],
     if dtype.kind == "bool":
         # Any byte other than 0 is true; NumPy relies on 0 and 1.
         return (raw != 0).reshape(dims)
+    numpy_type = dtype.numpy
+    assert numpy_type is not None, "strings have no bytes"
     if bits >= 8:
-        return raw.view(dtype.numpy).reshape(dims)
+        return raw.view(numpy_type).reshape(dims)
     # Sub-byte types are packed, first element in the low bits; NumPy holds one a byte.
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     fields = ((raw[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)[:count]
     if dtype.kind == "float":
-        return fields.view(dtype.numpy).reshape(dims)
+        return fields.view(numpy_type).reshape(dims)
     if dtype.kind == "int":
         sign = 1 << (bits - 1)
-        return ((fields.astype(np.int8) ^ sign) - sign).astype(dtype.numpy).reshape(dims)
-    return fields.astype(dtype.numpy).reshape(dims)
+        return ((fields.astype(np.int8) ^ sign) - sign).astype(numpy_type).reshape(dims)
+    return fields.astype(numpy_type).reshape(dims)
 
 
 def _strings(tensor: onnx.TensorProto, dims: tuple[int, ...], count: int, where: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.options import CompileOptions
+from hip_compiler.errors import Unsupported
 from hip_compiler.registry.contributions import OnnxOpClaim, OpDef, TargetContribution
 
 
@@ -18,14 +19,29 @@ class PassContext:
         options: the options of `compile`.
         target: the target compiled for.
         ops: definition of every registered operation, by full name.
-        claims: ONNX operators that plugins made known, by domain and operator.
+        claims: ONNX operators that plugins made known.
         constants: contents of `hip.constant` and `onnx.Constant` operations that carry a `buffer` key.
+        findings: what the importer found that cannot be compiled; the one report of conversion includes it.
         reports: what passes found worth telling (`inspect` prints it), by name.
     """
 
     options: CompileOptions
     target: TargetContribution
     ops: dict[str, OpDef]
-    claims: dict[tuple[str, str], OnnxOpClaim] = field(default_factory=dict)
+    claims: tuple[OnnxOpClaim, ...] = ()
     constants: ConstantPool = field(default_factory=ConstantPool)
+    findings: list[Unsupported] = field(default_factory=list)
     reports: dict[str, Any] = field(default_factory=dict)
+
+    def claim(self, domain: str, op: str, version: int) -> OnnxOpClaim | None:
+        """The claim on an ONNX operator at an opset version of its domain, or None."""
+        for claim in self.claims:
+            same = (_plain(claim.domain), claim.op) == (_plain(domain), op)
+            if same and claim.since <= version and (claim.until is None or version <= claim.until):
+                return claim
+        return None
+
+
+def _plain(domain: str) -> str:
+    """The default domain has two spellings."""
+    return "" if domain == "ai.onnx" else domain

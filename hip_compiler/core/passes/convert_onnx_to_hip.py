@@ -18,7 +18,7 @@ from hip_compiler.core.frontend.opsets import module_opsets, opset_of
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NUMPY
-from hip_compiler.errors import ErrorCode, HipCompilerError, UnsupportedError
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
@@ -49,15 +49,20 @@ class _FunctionConversion:
         self.context = context
         self.opsets = module_opsets(module)
         self.tensors: dict[Any, Tensor | None] = {}
+        self.findings: list[Unsupported] = []
 
     def run(self) -> None:
         old_block = self.old.regions[0].blocks[0]
         arguments = list(old_block.arguments)
         if not arguments or str(arguments[0].type) != "!hip.context":
             raise HipCompilerError(
-                ErrorCode.PASS_FAILED, f"@{ENTRY} has no context argument", hint="run hip-add-context-arg before this pass"
+                ErrorCode.PASS_FAILED,
+                f"@{ENTRY} has no context argument",
+                hint="run hip-add-context-arg before this pass",
             )
-        inputs = [self._input(position, argument) for position, argument in enumerate(arguments[1:])]
+        sources = {argument: self._input(position, argument) for position, argument in enumerate(arguments[1:])}
+        usable = {argument: source for argument, source in sources.items() if source is not None}
+        inputs = list(usable.values())
         with ir.InsertionPoint(self.old), self.old.location:
             function, block = self._new_function(inputs)
             with ir.InsertionPoint(block):
@@ -65,33 +70,34 @@ class _FunctionConversion:
             emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)))
             converter = Converter(emitter, self.opsets)
             with ir.InsertionPoint(block):
-                for (_, source), argument, value in zip(inputs, arguments[1:], list(block.arguments)[1:], strict=True):
+                for (argument, (_, source)), value in zip(usable.items(), list(block.arguments)[1:], strict=True):
                     source.value = value
                     self.tensors[argument] = source
                     self._bind(source, emitter)
                 results = self._body(old_block, converter)
-                if converter.findings:
+                findings = [*self.context.findings, *self.findings, *converter.findings]
+                if findings:
                     function.erase()
-                    raise UnsupportedError(converter.findings, hint="hip-compiler coverage lists what can be compiled")
+                    raise UnsupportedError(findings, hint="hip-compiler coverage lists what can be compiled")
                 values = [emitter.value(result) for result in results]
                 ir.Operation.create("func.return", operands=values)
             marker.erase()
         self._finish(function, block, inputs, results, values)
 
-    def _input(self, position: int, argument: Any) -> tuple[str, Tensor]:
+    def _input(self, position: int, argument: Any) -> tuple[str, Tensor] | None:
         attributes = self._interface("arg_attrs", position + 1)
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
-            raise HipCompilerError(
-                ErrorCode.UNSUPPORTED,
-                f"graph input '{name}' is of type {argument.type}",
-                why="inputs must be tensors of numbers with a known rank",
-            )
+            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank"
+            self.findings.append(Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind))
+            return None
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
         shape = []
         for axis, extent in enumerate(extents):
             given = names[axis] if axis < len(names) else ""
+            if not any(character.isalnum() for character in given):
+                given = ""  # exporters write "?" for every dimension they know nothing of
             shape.append(dim(extent) if extent is not None else symbol(given or f"?{position}_{axis}"))
         return name, Tensor(tuple(shape), dtype)
 
@@ -105,7 +111,10 @@ class _FunctionConversion:
         function = ir.Operation.create(
             "func.func",
             regions=1,
-            attributes={"sym_name": ir.StringAttr.get(f"{ENTRY}.converted"), "function_type": _function_type(types, [])},
+            attributes={
+                "sym_name": ir.StringAttr.get(f"{ENTRY}.converted"),
+                "function_type": _function_type(types, []),
+            },
         )
         return function, function.regions[0].blocks.append(*types)
 
@@ -132,7 +141,7 @@ class _FunctionConversion:
     def _result(self, value: Any, converter: Converter) -> Tensor:
         result = self.tensors.get(value)
         if result is None:
-            assert converter.findings, "a result without conversion has a finding"
+            assert converter.findings or self.findings, "a result without conversion has a finding"
             return Tensor((), BY_NUMPY[_FLOAT32], value)
         return result
 
@@ -147,6 +156,11 @@ class _FunctionConversion:
         if any(operand not in self.tensors for operand in operands):
             return  # It depends on an operator that is reported already.
         op = self._onnx_op(operation, operands)
+        claim = self.context.claim(op.domain, op.op, op.version)
+        problem = claim.verify(operation) if claim is not None and claim.verify is not None else None
+        if problem is not None:
+            converter.report(op, problem)
+            return
         try:
             results = converter.convert(op)
         except HipCompilerError as error:
@@ -175,8 +189,9 @@ class _FunctionConversion:
             for name in attributes
             if name not in ("domain", "region_names") and not name.startswith("hip.")
         }
-        for number, name in enumerate(attributes["region_names"] if "region_names" in attributes else ()):
-            values[name.value] = operation.regions[number]
+        if "region_names" in attributes:
+            for number, name in enumerate(attributes["region_names"]):
+                values[name.value] = operation.regions[number]
         return OnnxOp(
             name=_location_name(operation.location),
             op=operation.name.removeprefix("onnx."),
@@ -196,7 +211,9 @@ class _FunctionConversion:
         outputs = []
         for position, result in enumerate(results):
             attributes = self._interface("res_attrs", position)
-            outputs.append((attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result))
+            outputs.append(
+                (attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result)
+            )
         interface = {"inputs": [_entry(*pair) for pair in inputs], "outputs": [_entry(*pair) for pair in outputs]}
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()

@@ -11,6 +11,7 @@ from hip_compiler.core.mlir import func, ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import all_operations, functions
 from hip_compiler.core.passes.float_math import UNARY, FloatMath
+from hip_compiler.core.passes.integer_power import integer_power
 from hip_compiler.core.passes.trigonometry import EXPONENTS, TABLE, Trigonometry, two_over_pi
 
 TRIGONOMETRY = ("math.sin", "math.cos")
@@ -49,7 +50,8 @@ class ExpandMath:
 
     In: any functions. Out: in kernels, exponentials, logarithms, tanh, erf, sin and cos on `f32` are arithmetic
     (at most 4 ulp); other operations of the table `LIBRARY` are calls of the C library, here and elsewhere. `f16`
-    and `bf16` are computed in `f32`. What has an instruction (sqrt, floor, abs, ...) stays.
+    and `bf16` are computed in `f32`. Integer powers are loops over the bits of the
+    exponent. What has an instruction (sqrt, floor, abs, ...) stays.
     """
 
     name = "hip-expand-math"
@@ -75,10 +77,12 @@ class Expander:
     def expand(self, function: Any, *, inline: bool) -> None:
         """Replace the operations of a function; `inline`: by arithmetic where there is an expansion."""
         for op in all_operations(function):
-            if op.operation.name not in LIBRARY:
+            name = op.operation.name
+            if name not in LIBRARY and name != "math.ipowi":
                 continue
             with op.location, ir.InsertionPoint(op):
-                op.results[0].replace_all_uses_with(self._replacement(function, op, inline))
+                made = integer_power(*op.operands) if name == "math.ipowi" else self._replacement(function, op, inline)
+                op.results[0].replace_all_uses_with(made)
             op.operation.erase()
 
     def _replacement(self, function: Any, op: Any, inline: bool) -> Any:

@@ -32,11 +32,11 @@ class LLVMBuilder:
         self._no_bundles = ir.DenseI32ArrayAttr.get([])
         self._i32_attributes: dict[int, Any] = {}
         self._equal = ir.IntegerAttr.get(self.i64, 0)
+        self._numbers: dict[str, int] = {}
         self._strings: dict[str, str] = {}
         self._tables: dict[tuple[str, bytes], str] = {}
         self._descriptors: dict[int, Any] = {}
         self._positions: dict[tuple[int, ...], Any] = {}
-        self._poison: dict[Any, Any] = {}
 
     def constant(self, value: int, integer: Any = None) -> Any:
         """An integer constant; `i64` unless another type is given."""
@@ -206,9 +206,10 @@ class LLVMBuilder:
 
     def fresh(self, stem: str) -> str:
         """A symbol that the module does not have yet."""
-        number = 0
+        number = self._numbers.get(stem, 0)
         while f"{stem}_{number}" in self._symbols:
             number += 1
+        self._numbers[stem] = number + 1
         self._symbols.add(f"{stem}_{number}")
         return f"{stem}_{number}"
 

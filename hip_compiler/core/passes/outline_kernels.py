@@ -8,7 +8,7 @@ from typing import Any
 from hip_compiler.core.mlir import func, ir, linalg
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import Builder, all_operations, functions, internal_error
-from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, plus, times
+from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, contiguous_strides, is_identity, plus, times
 from hip_compiler.core.passes.kernel_writer import Access, KernelSpec, KernelWriter, parameters_of, shared_iterations
 from hip_compiler.core.passes.loop_nest import TILE, Loop, Schedule, schedule
 
@@ -24,7 +24,8 @@ class OutlineKernels:
     Out: each is a `hip.launch` of a private function marked `hip.kernel`. Its memory arguments (the first
     `hip.flat` ones) are one-dimensional and start at the first element of what is passed; strides and extents that
     are not known are index arguments. Contiguous loops are merged, reductions accumulate in registers, equal
-    kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are operands; the others go through `hip.as_argument`.
+    kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are
+    operands; the others go through `hip.as_argument`.
     """
 
     name = "hip-outline-kernels"
@@ -87,7 +88,8 @@ class Outliner:
         arguments = [access.value for access in spec.accesses]
         arguments += [*spec.captured, *(emit(parameter) for parameter in spec.parameters)]
         wrapped = [
-            ir.Operation.create("hip.as_argument", results=[self._argument], operands=[value]).result for value in arguments
+            ir.Operation.create("hip.as_argument", results=[self._argument], operands=[value]).result
+            for value in arguments
         ]
         ir.Operation.create(
             "hip.launch",
@@ -100,16 +102,17 @@ class Outliner:
         operands = list(op.operands)
         maps = [entry.value for entry in _indexing_maps(op)]
         count = len(body.operations[len(body.operations) - 1].operands)
+        extents = self._loop_extents(operands, maps)
         accesses: dict[Access, int] = {}
         inputs: list[Any] = []
         for operand, mapping in zip(operands, maps, strict=True):
             if not isinstance(operand.type, ir.MemRefType):
                 inputs.append(operand)
                 continue
-            access = self._access(op, operand, mapping)
+            access = self._access(op, operand, mapping, extents)
             inputs.append(accesses.setdefault(access, len(accesses)))
         outputs = tuple(inputs[-count:])
-        loops = self._loops(op, body, operands, maps, tuple(accesses))
+        loops = self._loops(op, body, extents, tuple(accesses))
         plan = schedule(loops, outputs)
         scalars = (operand for operand in operands if not isinstance(operand.type, ir.MemRefType))
         captured = {operand: None for operand in scalars if not _is_constant(operand)}
@@ -122,25 +125,33 @@ class Outliner:
             captured=tuple(captured),
             parameters=parameters_of(plan, [access.offset for access in accesses]),
             schedule=plan,
-            aliased=self._aliased(list(accesses), set(outputs)),
+            aliased=self._aliased(list(accesses), list(captured), set(outputs)),
         )
 
-    def _access(self, op: Any, operand: Any, mapping: Any) -> Access:
-        coefficients = [[0] * mapping.n_dims for _ in mapping.results]
+    def _access(self, op: Any, operand: Any, mapping: Any, extents: dict[int, Extent]) -> Access:
         strides: list[Extent] = [0] * mapping.n_dims
         offset: Extent = 0
-        for row, expression, step in zip(coefficients, mapping.results, self._extents.strides(operand), strict=True):
+        for expression, step in zip(mapping.results, self._steps(operand, mapping, extents), strict=True):
+            row = [0] * mapping.n_dims
             offset = plus(offset, times(_linear(op, expression, row, 1), step))
             for position, factor in enumerate(row):
                 if factor:
                     strides[position] = plus(strides[position], times(factor, step))
         return Access(operand, tuple(strides), offset)
 
-    def _loops(
-        self, op: Any, body: Any, operands: list[Any], maps: list[Any], accesses: tuple[Access, ...]
-    ) -> list[Loop]:
+    def _steps(self, operand: Any, mapping: Any, extents: dict[int, Extent]) -> tuple[Extent, ...]:
+        """Strides of an operand. Dimensions that one loop walks have the loop's extent, by whatever name."""
+        if not is_identity(operand.type):
+            return self._extents.strides(operand)
+        sizes = [
+            extents[expression.position] if isinstance(expression, ir.AffineDimExpr) else size
+            for expression, size in zip(mapping.results, self._extents.sizes(operand), strict=True)
+        ]
+        return contiguous_strides(sizes)
+
+    def _loop_extents(self, operands: list[Any], maps: list[Any]) -> dict[int, Extent]:
         extents: dict[int, Extent] = {}
-        # Outputs first: where operands disagree in what is known, the destination has the extent of the loop.
+        # Outputs first: where operands differ in what is known, the destination has the extent of the loop.
         for operand, mapping in reversed(list(zip(operands, maps, strict=True))):
             if not isinstance(operand.type, ir.MemRefType):
                 continue
@@ -149,8 +160,11 @@ class Outliner:
                     known = extents.setdefault(expression.position, size)
                     if isinstance(size, int) and not isinstance(known, int):
                         extents[expression.position] = size
+        return extents
+
+    def _loops(self, op: Any, body: Any, extents: dict[int, Extent], accesses: tuple[Access, ...]) -> list[Loop]:
         asked = {inner.attributes["dim"].value for inner in body.operations if inner.name == "linalg.index"}
-        kinds = self._iterators(op, maps[0].n_dims)
+        kinds = self._iterators(op, len(extents))
         return [
             Loop(
                 extents[position],
@@ -158,7 +172,7 @@ class Outliner:
                 tuple(access.strides[position] for access in accesses),
                 position if position in asked else -1,
             )
-            for position in range(maps[0].n_dims)
+            for position in range(len(extents))
         ]
 
     def _iterators(self, op: Any, count: int) -> list[bool]:
@@ -167,17 +181,23 @@ class Outliner:
         if op.name in PARALLEL_NAMED:
             return [True] * count
         raise internal_error(
-            op, f"{op.name} cannot be outlined", "only linalg.generic states its iterators", "run linalg-generalize-named-ops first"
+            op,
+            f"{op.name} cannot be outlined",
+            "only linalg.generic states its iterators",
+            "run linalg-generalize-named-ops first",
         )
 
-    def _aliased(self, accesses: list[Access], written: set[int]) -> frozenset[int]:
-        roots = [self._root(access.value) for access in accesses]
+    def _aliased(self, accesses: list[Access], captured: list[Any], written: set[int]) -> frozenset[int]:
+        """Numbers of the accesses that may overlap one that is written, or are written and may be read otherwise."""
+        memory = [access.value for access in accesses]
+        memory += [value for value in captured if isinstance(value.type, ir.MemRefType)]
+        roots = [self._root(value) for value in memory]
         overlapping: set[int] = set()
         for output in written:
             for other, root in enumerate(roots):
                 if other != output and (root is None or roots[output] is None or root == roots[output]):
                     overlapping |= {output, other}
-        return frozenset(overlapping)
+        return frozenset(number for number in overlapping if number < len(accesses))
 
     def _root(self, value: Any) -> Any:
         """The buffer that a view looks into, when it is one that nothing else overlaps."""
@@ -222,7 +242,9 @@ def _linear(op: Any, expression: Any, row: list[int], factor: int) -> int:
         for scale, scaled in ((expression.lhs, expression.rhs), (expression.rhs, expression.lhs)):
             if isinstance(scale, ir.AffineConstantExpr):
                 return _linear(op, scaled, row, factor * int(scale.value))
-    raise internal_error(op, f"the indexing map entry {expression} is not linear", "kernels step through memory by strides")
+    raise internal_error(
+        op, f"the indexing map entry {expression} is not linear", "kernels step through memory by strides"
+    )
 
 
 def _captured(body: Any) -> list[Any]:
@@ -257,7 +279,7 @@ def _key(spec: KernelSpec) -> Any:
         return extent if isinstance(extent, int) else numbers.get(extent, "bound")
 
     def loops(level: tuple[Loop, ...]) -> Any:
-        return tuple((known(l.extent), l.parallel, tuple(map(known, l.strides)), l.index) for l in level)
+        return tuple((known(loop.extent), loop.parallel, tuple(map(known, loop.strides)), loop.index) for loop in level)
 
     plan: Schedule = spec.schedule
     outer, inner = loops(plan.outer), loops(plan.inner)
@@ -307,5 +329,3 @@ def _fingerprint(body: Any, captured: dict[Any, int]) -> Any:
         return tuple(rows)
 
     return visit(body)
-
-

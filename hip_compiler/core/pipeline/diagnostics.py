@@ -31,7 +31,7 @@ def place(location: Any) -> str:
         return text
     name, inner, position = named.groups()
     if position:
-        return f"{name}{position}" if name != "-" else f"<stdin>{position}"
+        return f"{name}{position}" if name != "-" else f"input{position}"
     return name if inner is None or inner == "unknown" else f"{name} ({inner})"
 
 

@@ -62,6 +62,17 @@ def check_text(mlir_context: Any, tmp_path: Path) -> Callable[..., None]:
 
 
 @pytest.fixture
+def simplified(mlir_context: Any) -> Callable[[onnx.ModelProto], dict[str, int]]:
+    """Simplify a model; returns the rewrites by name."""
+
+    def run(model: onnx.ModelProto) -> dict[str, int]:
+        pool = ConstantPool()
+        return run_pass(import_model(model, mlir_context, pool), pool)
+
+    return run
+
+
+@pytest.fixture
 def check_numbers(mlir_context: Any) -> Callable[..., dict[str, int]]:
     """Simplify a model; it must compute what ONNX Runtime makes of the original. Returns the rewrites by name."""
 

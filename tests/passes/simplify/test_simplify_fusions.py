@@ -49,7 +49,8 @@ CONSTANTS = """
 def model(body: str, *, opset: int = 24, dtype: str = "float", shape: str = f"batch, 5, {WIDTH}") -> onnx.ModelProto:
     """A model of `x` (and parameters `g`, `b` of the last axis) with the constants above."""
     text = f"""<ir_version: 10, opset_import: ["" : {opset}]>
-        net ({dtype}[{shape}] x, {dtype}[{WIDTH}] g, {dtype}[{WIDTH}] b) => ({dtype}[{shape}] y) {{ {CONSTANTS} {body} }}"""
+        net ({dtype}[{shape}] x, {dtype}[{WIDTH}] g, {dtype}[{WIDTH}] b) => ({dtype}[{shape}] y) {{
+        {CONSTANTS} {body} }}"""
     return onnx.parser.parse_model(text)
 
 
@@ -132,7 +133,8 @@ def test_intermediate_result_that_is_an_output_stays(mlir_context: Any) -> None:
 
 
 def test_layer_norm_in_float64_keeps_its_digits(mlir_context: Any) -> None:
-    body = "m = ReduceMean (x, last)  d = Sub (x, m)  s = Mul (d, d)  v = ReduceMean (s, last)  c = CastLike (eps, v) e = Add (v, c)  r = Sqrt (e)  y = Div (d, r)"
+    body = """m = ReduceMean (x, last)  d = Sub (x, m)  s = Mul (d, d)  v = ReduceMean (s, last)
+        c = CastLike (eps, v)  e = Add (v, c)  r = Sqrt (e)  y = Div (d, r)"""
     pool = ConstantPool()
     module = import_model(model(body, dtype="double"), mlir_context, pool)
     assert "fuse-layer-norm" not in simplify(module, pool)
@@ -140,7 +142,8 @@ def test_layer_norm_in_float64_keeps_its_digits(mlir_context: Any) -> None:
 
 @pytest.mark.parametrize(("quotient", "epilogue"), [*itertools.product(QUOTIENTS, EPILOGUES[2:])])
 def test_rms_norm(quotient: str, epilogue: str) -> None:
-    body = f"d = Identity (x)  s = Pow (d, two)  v = ReduceMean (s, last)  e = Add (v, eps)  r = Sqrt (e)  {quotient}  {epilogue}"
+    body = f"""d = Identity (x)  s = Pow (d, two)  v = ReduceMean (s, last)  e = Add (v, eps)  r = Sqrt (e)
+        {quotient}  {epilogue}"""
     source = model(body)
     applied, actual, expected = simplified(source, FEEDS)
     assert applied["fuse-rms-norm"] == 1
@@ -201,7 +204,8 @@ def test_gelu_is_marked_with_its_operator_set(check_text: Text) -> None:
         %4 = "onnx.Mul"(%3, %half) : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
         return %4 : tensor<?x4xf32>
         // CHECK: func.func
-        // CHECK-NEXT: %0 = "onnx.Gelu"(%arg0) {approximate = "none", hip.opset = 20 : i64} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+        // CHECK-NEXT: %0 = "onnx.Gelu"(%arg0) {approximate = "none", hip.opset = 20 : i64}
+        // CHECK-SAME: (tensor<?x4xf32>) -> tensor<?x4xf32>
         // CHECK-NEXT: return %0
         """,
         arguments="%x: tensor<?x4xf32>",
@@ -281,8 +285,7 @@ def simplify(module: Any, pool: ConstantPool) -> dict[str, int]:
 
 def evaluate(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     names = {info.name for info in proto.graph.input}
-    results: list[np.ndarray] = ReferenceEvaluator(proto).run(None, {k: v for k, v in feeds.items() if k in names})
-    return results
+    return list(ReferenceEvaluator(proto).run(None, {k: v for k, v in feeds.items() if k in names}))
 
 
 def simplified(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> tuple[dict[str, int], np.ndarray, np.ndarray]:

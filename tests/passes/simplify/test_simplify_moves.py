@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+from hip_compiler.core.constants import ConstantPool
+from hip_compiler.core.frontend import import_model
+from hip_compiler.core.options import CompileOptions
+from hip_compiler.core.passes.base import PassContext
+from hip_compiler.core.passes.simplify_onnx import SimplifyOnnx
+from hip_compiler.registry.contributions import TargetContribution
 
 Text = Callable[..., None]
 Numbers = Callable[..., dict[str, int]]
@@ -284,6 +292,121 @@ def test_batch_norm_folds_into_the_convolution(check_numbers: Numbers) -> None:
         # The convolution's own result is wanted as well: it has to stay as it is.
         both = make_model(nodes, feeds, initializers, outputs=("y", "c"))
         assert check_numbers(both, feeds) == {}
+
+
+CHANNELS = np.array([0.5, -2.0, 3.0, 1.5], np.float32)
+
+
+@pytest.mark.parametrize("shape", [(4, 1, 1), (1, 4, 1, 1), (1,), ()])
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "swapped Add", "swapped Sub", "swapped Mul"])
+def test_arithmetic_per_channel_folds_into_the_convolution(
+    check_numbers: Numbers, op: str, shape: tuple[int, ...]
+) -> None:
+    random = np.random.default_rng(3)
+    constant = CHANNELS.reshape(shape) if len(shape) > 1 else CHANNELS[:1].reshape(shape)
+    initializers = [
+        numpy_helper.from_array(random.standard_normal((4, 2, 3, 3)).astype(np.float32), "w"),
+        numpy_helper.from_array(random.standard_normal(4).astype(np.float32), "b"),
+        numpy_helper.from_array(constant, "k"),
+    ]
+    operands = ["k", "c"] if op.startswith("swapped") else ["c", "k"]
+    feeds = {"x": random.standard_normal((2, 2, 5, 6)).astype(np.float32)}
+    for inputs in (["x", "w", "b"], ["x", "w"]):
+        nodes = [
+            helper.make_node("Conv", inputs, ["c"], pads=[1, 1, 1, 1]),
+            helper.make_node(op.split()[-1], operands, ["y"]),
+        ]
+        assert check_numbers(make_model(nodes, feeds, initializers), feeds) == {"fold-into-convolution": 1}
+
+
+@pytest.mark.parametrize(
+    ("op", "constant"),
+    [
+        ("Add", np.ones((1, 1, 1, 6), np.float32)),
+        ("Add", np.ones((2, 1, 1, 1), np.float32)),
+        ("Mul", np.ones((1, 1, 4, 1, 1), np.float32)),
+        ("Div", np.array([[[1.0]], [[0.0]], [[2.0]], [[3.0]]], np.float32)),
+    ],
+)
+def test_other_arithmetic_stays_behind_the_convolution(
+    simplified: Callable[..., dict[str, int]], op: str, constant: np.ndarray
+) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node(op, ["c", "k"], ["y"])]
+    weights = np.ones((4, 2, 1, 1), np.float32)
+    initializers = [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(constant, "k")]
+    feeds = {"x": np.ones((2, 2, 5, 6), np.float32)}
+    assert simplified(make_model(nodes, feeds, initializers)) == {}
+
+
+def test_transpositions_move_behind_arithmetic_and_cancel(check_numbers: Numbers) -> None:
+    """A channels-last exporter: every convolution is wrapped in transpositions."""
+    random = np.random.default_rng(4)
+    initializers = [
+        numpy_helper.from_array(random.standard_normal((3, 3, 1, 1)).astype(np.float32), "w"),
+        numpy_helper.from_array(random.standard_normal((1, 1, 1, 3)).astype(np.float32), "shift"),
+        numpy_helper.from_array(random.standard_normal(3).astype(np.float32), "scale"),
+        numpy_helper.from_array(np.array(6, np.float32), "six"),
+    ]
+    back, forth = [0, 2, 3, 1], [0, 3, 1, 2]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["x1"], perm=forth),
+        helper.make_node("Conv", ["x1", "w"], ["c1"]),
+        helper.make_node("Transpose", ["c1"], ["t1"], perm=back),
+        helper.make_node("Add", ["shift", "t1"], ["a1"]),
+        helper.make_node("Clip", ["a1", "", "six"], ["r1"]),
+        helper.make_node("Transpose", ["r1"], ["x2"], perm=forth),
+        helper.make_node("Conv", ["x2", "w"], ["c2"]),
+        helper.make_node("Transpose", ["c2"], ["t2"], perm=back),
+        helper.make_node("Mul", ["t2", "scale"], ["m2"]),
+        helper.make_node("Add", ["m2", "r1"], ["y"]),
+    ]
+    feeds = {"x": random.standard_normal((2, 5, 6, 3)).astype(np.float32)}
+    applied = check_numbers(make_model(nodes, feeds, initializers), feeds)
+    assert applied == {"fold-into-convolution": 2, "merge-transposes": 1, "sink-transpose": 4}
+
+
+def test_transposition_with_other_users_stays(check_text: Text) -> None:
+    check_text(
+        """
+        %0 = "onnx.Transpose"(%x) {perm = array<i64: 1, 0>} : (tensor<2x?xf32>) -> tensor<?x2xf32>
+        %1 = "onnx.Relu"(%0) : (tensor<?x2xf32>) -> tensor<?x2xf32>
+        return %0, %1 : tensor<?x2xf32>, tensor<?x2xf32>
+        // CHECK: %0 = "onnx.Transpose"
+        // CHECK-NEXT: %1 = "onnx.Relu"(%0)
+        """,
+        arguments="%x: tensor<2x?xf32>",
+        results="tensor<?x2xf32>, tensor<?x2xf32>",
+    )
+
+
+def test_moved_operations_have_the_turned_type(check_text: Text) -> None:
+    check_text(
+        """
+        %c = "onnx.Constant"() {value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>} : () -> tensor<3xf32>
+        %0 = "onnx.Transpose"(%x) {perm = array<i64: 1, 2, 0>} : (tensor<3x?x5xf32>) -> tensor<?x5x3xf32>
+        %1 = "onnx.Mul"(%0, %c) : (tensor<?x5x3xf32>, tensor<3xf32>) -> tensor<?x5x3xf32>
+        return %1 : tensor<?x5x3xf32>
+        // CHECK: %[[C:.*]] = "onnx.Constant"()
+        // CHECK-SAME: -> tensor<3x1x1xf32>
+        // CHECK: %[[M:.*]] = "onnx.Mul"(%arg0, %[[C]]) : (tensor<3x?x5xf32>, tensor<3x1x1xf32>) -> tensor<3x?x5xf32>
+        // CHECK: "onnx.Transpose"(%[[M]]) {perm = array<i64: 1, 2, 0>} : (tensor<3x?x5xf32>) -> tensor<?x5x3xf32>
+        """,
+        arguments="%x: tensor<3x?x5xf32>",
+        results="tensor<?x5x3xf32>",
+    )
+
+
+def test_contents_that_nothing_needs_leave_the_pool(mlir_context: Any) -> None:
+    weights = numpy_helper.from_array(np.arange(64, dtype=np.float32).reshape(8, 8), "w")
+    nodes = [helper.make_node("Transpose", ["w"], ["t"]), helper.make_node("MatMul", ["x", "t"], ["y"])]
+    pool = ConstantPool()
+    module = import_model(make_model(nodes, {"x": np.ones((1, 8), np.float32)}, [weights]), mlir_context, pool)
+    assert list(pool.arrays) == ["w"]
+    context = PassContext(CompileOptions(), TargetContribution("none", "no target", Path), {}, constants=pool)
+    SimplifyOnnx().apply(module.operation, context)
+    ((key, array),) = pool.arrays.items()
+    assert key != "w"
+    np.testing.assert_array_equal(array, np.arange(64, dtype=np.float32).reshape(8, 8).T)
 
 
 def test_report_counts_the_rewrites(check_numbers: Numbers) -> None:

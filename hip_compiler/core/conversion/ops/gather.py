@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
@@ -53,7 +54,7 @@ def convert_scatter_elements(emitter: Emitter, op: OnnxOp) -> Tensor:
     """A copy of the data with updates at replaced coordinates."""
     data, indices, updates = (op.input(i) for i in range(3))
     axis = normalize_axis(op, op.attr("axis", 0), data.rank)
-    attributes = {"axis": axis, "reduction": op.attr("reduction", "none")}
+    attributes: dict[str, Any] = {"axis": axis, "reduction": op.attr("reduction", "none")}
     inputs = {"data": data, "indices": indices, "updates": updates}
     return emitter.hip("hip.scatter_elements", inputs, [data.dtype], **attributes)[0]
 
@@ -70,7 +71,7 @@ def convert_scatter_nd(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_arg_reduce(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Position of the greatest or least element along one axis."""
     x = op.input(0)
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": "max" if op.op == "ArgMax" else "min",
         "axis": normalize_axis(op, op.attr("axis", 0), x.rank),
         "keepdims": bool(op.attr("keepdims", 1)),
@@ -86,18 +87,30 @@ def convert_topk(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
     count = dim(op.attr("k")) if op.version < 10 else emitter.run_time_extents(op.input(1))[0]
     shape = tuple(count if i == axis else extent for i, extent in enumerate(x.shape))
-    attributes = {"axis": axis, "largest": bool(op.attr("largest", 1)), "sorted": bool(op.attr("sorted", 1))}
+    attributes: dict[str, Any] = {
+        "axis": axis,
+        "largest": bool(op.attr("largest", 1)),
+        "sorted": bool(op.attr("sorted", 1)),
+    }
     return emitter.hip("hip.topk", {"x": x}, [x.dtype, INT64], [shape, shape], **attributes)
 
 
-@onnx_op("CumSum", how="hip.cumsum")
-def convert_cumsum(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Sum of all elements up to each position along one axis."""
-    x, axis = op.input(0), op.constant(1)
-    op.require(axis is not None, "no axis")
-    attributes = {
-        "axis": normalize_axis(op, int(axis.reshape(())) if axis is not None else 0, x.rank),
-        "exclusive": bool(op.attr("exclusive", 0)),
-        "reverse": bool(op.attr("reverse", 0)),
-    }
-    return emitter.hip("hip.cumsum", {"x": x}, [x.dtype], **attributes)[0]
+@onnx_op("CumSum", "CumProd", how="hip.cumsum, hip.cumprod")
+def convert_running(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Sum or product of all elements up to each position along one axis, which may be known at run time only."""
+    x, at = op.input(0), op.input(1)
+    attributes: dict[str, Any] = {"exclusive": bool(op.attr("exclusive", 0)), "reverse": bool(op.attr("reverse", 0))}
+    name = f"hip.{op.op.lower()}"
+    if at.constant is None:
+        return emitter.hip(name, {"x": x, "at": at}, [x.dtype], **attributes)[0]
+    axis = normalize_axis(op, int(at.constant.reshape(())), x.rank)
+    return emitter.hip(name, {"x": x}, [x.dtype], axis=axis, **attributes)[0]
+
+
+@onnx_op("TensorScatter", since=24, how="hip.tensor_scatter")
+def convert_tensor_scatter(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """A cache with new entries written at a position per batch entry."""
+    past = op.input(0)
+    axis = normalize_axis(op, op.attr("axis", -2), past.rank)
+    inputs = {"past": past, "update": op.input(1), "positions": op.optional(2)}
+    return emitter.hip("hip.tensor_scatter", inputs, [past.dtype], axis=axis, mode=op.attr("mode", "linear"))[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,16 +52,22 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
     axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
     coordinate = op.attr("coordinate_transformation_mode", "asymmetric" if op.version == 10 else "half_pixel")
+    measured: Tensor | None = None
     if sizes is not None and sizes.size != 0:
         shape, factors = _resize_to(emitter, op, x, axes, emitter.run_time_extents(sizes))
+    elif scales is not None and scales.constant is None:
+        op.require(scales.size == len(axes), "scales of another length")
+        scales = _spread(emitter, scales, axes, [1.0] * x.rank)
+        extents = emitter.hip("hip.resize_extents", {"x": x, "scales": scales}, [INT64])[0]
+        shape, factors, measured = emitter.run_time_extents(extents), None, scales
     else:
         given = op.constant(first)
-        op.require(given is not None and given.size == len(axes), "neither sizes nor constant scales")
+        op.require(given is not None and given.size == len(axes), "neither sizes nor scales")
         factors = [1.0] * x.rank
         for axis, factor in zip(axes, () if given is None else given.flat, strict=True):
             factors[axis] = float(factor)
         shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": op.attr("mode", "nearest"),
         "coordinate": coordinate,
         "nearest": op.attr("nearest_mode", "floor" if op.version == 10 else "round_prefer_floor"),
@@ -69,18 +76,28 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
         "extrapolation_value": op.attr("extrapolation_value", 0.0),
         "antialias": bool(op.attr("antialias", 0)),
     }
-    roi = None
+    roi: Tensor | None = None
     if coordinate == "tf_crop_and_resize":
-        given = op.constant(1)
-        op.require(given is not None and given.size == 2 * len(axes), "no region of interest")
-        window = np.concatenate([np.zeros(x.rank), np.ones(x.rank)]).astype(np.float32)
-        for position, axis in enumerate(axes):
-            assert given is not None
-            window[axis], window[axis + x.rank] = given.flat[position], given.flat[position + len(axes)]
-        roi = constant(window, FLOAT)
-    factor_tensor = None if factors is None else constant(np.array(factors, np.float32), FLOAT)
+        region = op.input(1)
+        op.require(region.size == 2 * len(axes), "no region of interest")
+        roi = _spread(emitter, region, [*axes, *(axis + x.rank for axis in axes)], [0.0] * x.rank + [1.0] * x.rank)
+    factor_tensor = measured if factors is None else constant(np.array(factors, np.float32), FLOAT)
     inputs = {"x": x, "scales": factor_tensor, "roi": roi}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
+
+
+def _spread(emitter: Emitter, values: Tensor, places: Sequence[int], otherwise: Sequence[float]) -> Tensor:
+    """Numbers of some places among the numbers of all places, as float32."""
+    base = np.array(otherwise, np.float32)
+    if values.constant is not None:
+        base[list(places)] = values.constant.reshape(-1)
+        return constant(base, FLOAT)
+    inputs = {
+        "data": constant(base, FLOAT),
+        "indices": constant(np.array(places, np.int64), INT64),
+        "updates": emitter.cast(values, FLOAT),
+    }
+    return emitter.hip("hip.scatter_elements", inputs, [FLOAT], axis=0)[0]
 
 
 def _scaled(op: OnnxOp, extent: Dim, factor: float) -> Dim:
@@ -126,7 +143,7 @@ def convert_upsample(emitter: Emitter, op: OnnxOp) -> Tensor:
     factors = [float(factor) for factor in np.asarray(scales).flat]
     shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
     inputs = {"x": x, "scales": constant(np.array(factors, np.float32), FLOAT)}
-    attributes = {"mode": op.attr("mode", "nearest"), "coordinate": "asymmetric", "nearest": "floor"}
+    attributes: dict[str, Any] = {"mode": op.attr("mode", "nearest"), "coordinate": "asymmetric", "nearest": "floor"}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
 
 
@@ -151,7 +168,7 @@ def convert_one_hot(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_reverse_sequence(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Every sequence of a batch reversed over its own length."""
     x = op.input(0)
-    attributes = {"batch_axis": op.attr("batch_axis", 1), "time_axis": op.attr("time_axis", 0)}
+    attributes: dict[str, Any] = {"batch_axis": op.attr("batch_axis", 1), "time_axis": op.attr("time_axis", 0)}
     return emitter.hip("hip.reverse_sequence", {"x": x, "lengths": op.input(1)}, [x.dtype], **attributes)[0]
 
 

@@ -63,6 +63,12 @@ PLAIN_OPS = (
         verify=_needs("domain"),
     ),
     PlainOpDef(
+        name="hip.alloc",
+        summary="Memory of so many bytes that lives until the run ends.",
+        operands=(OperandDef("bytes"),),
+        results=(OperandDef("result"),),
+    ),
+    PlainOpDef(
         name="hip.as_argument",
         summary="A value as an argument of hip.launch, whose arguments are all of one type.",
         operands=(OperandDef("value"),),

@@ -12,11 +12,13 @@ from hip_compiler.core.dialects.hip.define import (
     destination_shape,
     element,
     input_dtype,
+    input_shape,
     rank,
     same_element,
     same_rank,
 )
 from hip_compiler.registry.contributions import OpDef, OpShapes, TensorSpec
+from hip_compiler.shapes import dim
 
 RESIZE_MODES = ("nearest", "linear", "cubic")
 COORDINATES = (
@@ -32,6 +34,10 @@ ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 def _like_destination(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(destination_shape(shapes, "y"), input_dtype(shapes, "x")),)
+
+
+def _extents(shapes: OpShapes) -> Sequence[TensorSpec]:
+    return (TensorSpec((dim(len(input_shape(shapes, "x"))),), "i64"),)
 
 
 def _combination(view: OperandView) -> str | None:
@@ -70,5 +76,13 @@ OPS: tuple[OpDef, ...] = (
             rank("roi", 1, 1),
             _combination,
         ),
+    ),
+    define(
+        "resize_extents",
+        "Extents of a resized tensor: floor(extent * scale) per axis, for scales known at run time only.",
+        ("x", "scales"),
+        ("y",),
+        _extents,
+        rules=(element("scales", ("f32",)), rank("scales", 1, 1), element("y", ("i64",)), rank("y", 1, 1)),
     ),
 )

@@ -40,9 +40,7 @@ RNN_ACTIVATIONS: tuple[tuple[str, float, float], ...] = (
 DEFAULT_ACTIVATIONS = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh"), "rnn": ("Tanh",)}
 """Activations of one direction, by operation."""
 
-_TAKES_ALPHA = frozenset(
-    ("Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu")
-)
+_TAKES_ALPHA = frozenset(("Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu"))
 _TAKES_BETA = frozenset(("Affine", "ScaledTanh", "HardSigmoid"))
 
 

@@ -85,4 +85,23 @@ OPS: tuple[OpDef, ...] = (
             _not_negative,
         ),
     ),
+    define(
+        "max_roi_pool",
+        "Maximum over every cell of regions of a feature map; a region is (image, x0, y0, x1, y1).",
+        ("x", "rois"),
+        ("y",),
+        _roi_align,
+        attributes=(
+            attribute("output_height", "int"),
+            attribute("output_width", "int"),
+            attribute("spatial_scale", "float", 1.0),
+        ),
+        rules=(
+            element("x", FLOATS),
+            same_element("x", "rois", "y"),
+            rank("x", 4, 4),
+            rank("rois", 2, 2),
+            positive("output_height", "output_width"),
+        ),
+    ),
 )

@@ -27,6 +27,10 @@ def _like_data(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(input_shape(shapes, "data"), input_dtype(shapes, "data")),)
 
 
+def _like_past(shapes: OpShapes) -> Sequence[TensorSpec]:
+    return (TensorSpec(input_shape(shapes, "past"), input_dtype(shapes, "past")),)
+
+
 def _no_complex_reduction(view: OperandView) -> str | None:
     if view.attributes["reduction"] != "none" and (view.element("data") or "").startswith("complex"):
         return "a reduction of complex numbers is not supported"
@@ -60,5 +64,21 @@ OPS: tuple[OpDef, ...] = (
         _like_data,
         attributes=(_REDUCTION, UNSIGNED),
         rules=(*_RULES, rank("indices", 1)),
+    ),
+    define(
+        "tensor_scatter",
+        "A copy of `past` with a block of `update` written per batch entry, at a position along one axis.",
+        ("past", "update", "positions?"),
+        ("y",),
+        _like_past,
+        attributes=(attribute("axis", "int", -2), attribute("mode", "string", "linear", ("linear", "circular"))),
+        rules=(
+            element("positions", ("i64",)),
+            rank("positions", 1, 1),
+            same_element("past", "update", "y"),
+            same_rank("past", "update", "y"),
+            rank("past", 2),
+            axis("axis", "past"),
+        ),
     ),
 )

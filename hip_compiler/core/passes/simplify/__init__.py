@@ -5,6 +5,7 @@ from __future__ import annotations
 from hip_compiler.core.passes.simplify import (
     batch_norm,
     cast,
+    conv_affine,
     folding,
     gelu,
     identity,
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     *transpose.RULES,
     *reshape.RULES,
     *batch_norm.RULES,
+    *conv_affine.RULES,
     *layer_norm.RULES,
     *rms_norm.RULES,
     *gelu.RULES,

@@ -136,14 +136,14 @@ def _gather(arrays: Arrays, attributes: Attributes, opset: int) -> np.ndarray:
 
 def _slice(arrays: Arrays, attributes: Attributes, opset: int) -> np.ndarray:
     array = _given(arrays, 0)
+    bounds: Any
     if opset < 10:
-        starts, ends, axes, steps = attributes["starts"], attributes["ends"], attributes.get("axes"), None
+        bounds = [attributes["starts"], attributes["ends"], attributes.get("axes"), None]
     else:
-        starts, ends = _given(arrays, 1), _given(arrays, 2)
-        axes = arrays[3] if len(arrays) > 3 else None
-        steps = arrays[4] if len(arrays) > 4 else None
-    axes = range(len(starts)) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
+        bounds = [*arrays[1:], None, None][:4]
+    starts, ends = bounds[0], bounds[1]
+    axes = range(len(starts)) if bounds[2] is None else bounds[2]
+    steps = [1] * len(starts) if bounds[3] is None else bounds[3]
     cuts = [slice(None)] * array.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         cuts[axis] = _cut(int(start), int(end), int(step), array.shape[axis])
@@ -179,7 +179,7 @@ def _constant_of_shape(arrays: Arrays, attributes: Attributes, opset: int) -> np
 def _dequantize(arrays: Arrays, attributes: Attributes, opset: int) -> np.ndarray | None:
     array, scale = _given(arrays, 0), _given(arrays, 1)
     zero_point = arrays[2] if len(arrays) > 2 else None
-    if scale.dtype != np.float32 or "output_dtype" in attributes and attributes["output_dtype"] not in (0, 1):
+    if scale.dtype != np.float32 or ("output_dtype" in attributes and attributes["output_dtype"] not in (0, 1)):
         return None
     if BY_NUMPY[array.dtype].kind not in ("int", "uint"):
         return None

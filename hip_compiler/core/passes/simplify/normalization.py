@@ -117,7 +117,7 @@ def trailing_axis(value: Any, axes: tuple[int, ...]) -> int | None:
 
 
 def parameter(value: Any, extents: tuple[int, ...], rewriter: Rewriter, like: Any) -> Any | None:
-    """A scale or bias in exactly the shape of the normalised axes; a constant loses leading ones. None if it has another."""
+    """A scale or bias in exactly the shape of the normalised axes, else None; a constant loses leading ones."""
     shape = shape_of(value.type)
     if shape == extents:
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,11 +55,14 @@ class Rewriter:
         self._worklist: dict[Any, Any] = {}
         self._by_root: dict[str, list[Rule]] = {}
         self._root = root
+        # How many operations refer to contents of the constant pool, by key.
+        self._keys: Counter[str] = Counter()
 
     def run(self) -> None:
         """Rewrite until nothing changes."""
         for op in _operations(self._root):
             self._push(op)
+            self._count_key(op, 1)
         while self._worklist:
             value = next(iter(self._worklist))
             op = self._worklist.pop(value)
@@ -109,7 +113,9 @@ class Rewriter:
 
     def create_constant(self, array: np.ndarray, key: str, *, like: Any) -> Any:
         """Insert a constant before `like`; returns its value."""
-        return create_constant(array, key, self.constants, location=like.location, before=like)
+        value = create_constant(array, key, self.constants, location=like.location, before=like)
+        self._count_key(value.owner.operation, 1)
+        return value
 
     def replace(self, op: Any, values: Sequence[Any]) -> None:
         """Let users of an operation's results use other values, and erase it.
@@ -144,11 +150,13 @@ class Rewriter:
                 for value in inner.operands:
                     if not isinstance(value.owner, ir.Block):
                         definers.append(value.owner.operation)
+                self._count_key(inner, -1)
                 if len(inner.results):
                     self._worklist.pop(inner.results[0], None)
             inside = {inner.results[0] for inner in _operations(op) if len(inner.results)}
             definers = [definer for definer in definers if definer.results[0] not in inside]
         self._worklist.pop(op.results[0], None)
+        self._count_key(op, -1)
         op.erase()
         for definer in definers:
             self._push(definer)
@@ -162,6 +170,15 @@ class Rewriter:
     def _push(self, op: Any) -> None:
         if op.name.startswith(PREFIX) and len(op.results):
             self._worklist[op.results[0]] = op
+
+    def _count_key(self, op: Any, change: int) -> None:
+        """Contents that nothing refers to any more leave the pool at once: rewrites can replace weights repeatedly."""
+        if len(op.operands) or "buffer" not in op.attributes:
+            return
+        key = op.attributes["buffer"].value
+        self._keys[key] += change
+        if self._keys[key] <= 0 and key not in self.constants.offsets:
+            self.constants.arrays.pop(key, None)
 
     def _erase_if_dead(self, op: Any) -> bool:
         if any(next(iter(result.uses), None) is not None for result in op.results):

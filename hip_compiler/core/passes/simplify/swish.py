@@ -1,4 +1,4 @@
-"""Gated activations: `x * sigmoid(alpha * x)` is `Swish` (operator set 24), `x * hard_sigmoid(x)` is `HardSwish` (14)."""
+"""Gated activations: `x * sigmoid(alpha * x)` is `Swish` (opset 24), `x * hard_sigmoid(x)` is `HardSwish` (14)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,57 @@
+"""Sliding blocks put back together, displaced convolution, pooling of regions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
+from hip_compiler.core.conversion.ops.conv import known
+from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.tensors import Tensor
+
+
+def _per_axis(op: OnnxOp, axes: int) -> dict[str, Any]:
+    return {
+        "strides": op.attr("strides", [1] * axes),
+        "pads": op.attr("pads", [0] * 2 * axes),
+        "dilations": op.attr("dilations", [1] * axes),
+    }
+
+
+@onnx_op("Col2Im", since=18, how="hip.col2im")
+def convert_col2im(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Columns of sliding blocks added back into an image."""
+    x, block = op.input(0), op.known_extents(2)
+    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
+    op.require(block is not None, "a block shape that is not constant")
+    image = emitter.run_time_extents(op.input(1))
+    extents = known(op, block or (), "the block's extents")
+    op.require(len(extents) == len(image), "image and block of different ranks")
+    size = 1
+    for extent in extents:
+        size *= extent
+    shape = (x.shape[0], x.shape[1] // size, *image)
+    return emitter.hip("hip.col2im", {"x": x}, [x.dtype], [shape], block=extents, **_per_axis(op, len(image)))[0]
+
+
+@onnx_op("DeformConv", since=19, how="hip.deform_conv")
+def convert_deform_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Convolution whose taps are displaced by offsets."""
+    x, w = op.input(0), op.input(1)
+    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
+    op.require(x.rank == 4, f"rank {x.rank}")
+    op.ignore("kernel_shape")
+    inputs = {"x": x, "w": w, "offset": op.input(2), "bias": op.optional(3), "mask": op.optional(4)}
+    groups = {"group": op.attr("group", 1), "offset_group": op.attr("offset_group", 1)}
+    return emitter.hip("hip.deform_conv", inputs, [x.dtype], **_per_axis(op, 2), **groups)[0]
+
+
+@onnx_op("MaxRoiPool", how="hip.max_roi_pool")
+def convert_max_roi_pool(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Maximum over every cell of regions."""
+    x = op.input(0)
+    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
+    height, width = op.attr("pooled_shape")
+    attributes = {"output_height": height, "output_width": width, "spatial_scale": op.attr("spatial_scale", 1.0)}
+    return emitter.hip("hip.max_roi_pool", {"x": x, "rois": op.input(1)}, [x.dtype], **attributes)[0]

@@ -1,0 +1,206 @@
+// hipc_col2im, hipc_deform_conv.
+#include "hipc_ops.h"
+
+using namespace hipc;
+
+namespace {
+
+struct Window {
+  int32_t axes;
+  int64_t image[HIPC_MAX_RANK], block[HIPC_MAX_RANK], cells[HIPC_MAX_RANK];
+  const int64_t *stride, *pad, *dilation;
+};
+
+// Adds the columns of one channel, [block][cells], into its image, which holds zeros.
+template <class T> void add_columns(const Window &w, const T *columns, Compute<T> *image) {
+  int64_t blocks = 1, cells = 1;
+  for (int32_t i = 0; i < w.axes; i++) blocks *= w.block[i], cells *= w.cells[i];
+  Walk<1> tap(w.axes, w.block), cell(w.axes, w.cells);
+  if (blocks * cells == 0) return;
+  tap.seek(0);
+  for (int64_t b = 0; b < blocks; b++, tap.next()) {
+    cell.seek(0);
+    for (int64_t c = 0; c < cells; c++, cell.next()) {
+      int64_t offset = 0;
+      bool inside = true;
+      for (int32_t i = 0; i < w.axes; i++) {
+        int64_t at = cell.index[i] * w.stride[i] - w.pad[i] + tap.index[i] * w.dilation[i];
+        inside = inside && at >= 0 && at < w.image[i];
+        offset = offset * w.image[i] + at;
+      }
+      if (inside) image[offset] += widen(columns[b * cells + c]);
+    }
+  }
+}
+
+// ---- deform_conv ------------------------------------------------------------------------------------------------
+struct Deformed {
+  int64_t batch, channels_in, channels_out, height, width, out_height, out_width, kernel_height, kernel_width, group,
+      offset_group, stride[2], pad[2], dilation[2];
+
+  int64_t taps() const { return kernel_height * kernel_width; }
+  int64_t positions() const { return out_height * out_width; }
+};
+
+// The plane between its pixels; zero outside.
+template <class T> Compute<T> between(const T *plane, const Deformed &d, Compute<T> y, Compute<T> x) {
+  using C = Compute<T>;
+  if (!(y > -1 && y < (C)d.height && x > -1 && x < (C)d.width)) return 0;
+  int64_t top = (int64_t)floor((double)y), left = (int64_t)floor((double)x);
+  C dy = y - (C)top, dx = x - (C)left;
+  auto pixel = [&](int64_t row, int64_t column) -> C {
+    bool inside = row >= 0 && row < d.height && column >= 0 && column < d.width;
+    return inside ? widen(plane[row * d.width + column]) : (C)0;
+  };
+  return (1 - dy) * ((1 - dx) * pixel(top, left) + dx * pixel(top, left + 1)) +
+         dy * ((1 - dx) * pixel(top + 1, left) + dx * pixel(top + 1, left + 1));
+}
+
+// Every sampled input of one output position: samples[channel][tap].
+template <class T>
+void sample_position(const Deformed &d, const T *x, const T *offset, const T *mask, int64_t n, int64_t position,
+                     Compute<T> *samples) {
+  using C = Compute<T>;
+  int64_t row = position / d.out_width, column = position % d.out_width, per_group = d.channels_in / d.offset_group;
+  for (int64_t g = 0; g < d.offset_group; g++)
+    for (int64_t tap = 0; tap < d.taps(); tap++) {
+      int64_t which = (n * d.offset_group + g) * d.taps() + tap;
+      const T *shift = offset + which * 2 * d.positions() + position;
+      C y = (C)(row * d.stride[0] - d.pad[0] + tap / d.kernel_width * d.dilation[0]) + widen(shift[0]);
+      C z = (C)(column * d.stride[1] - d.pad[1] + tap % d.kernel_width * d.dilation[1]) + widen(shift[d.positions()]);
+      C weight = mask ? widen(mask[which * d.positions() + position]) : (C)1;
+      for (int64_t c = g * per_group; c < (g + 1) * per_group; c++) {
+        const T *plane = x + (n * d.channels_in + c) * d.height * d.width;
+        samples[c * d.taps() + tap] = weight * between(plane, d, y, z);
+      }
+    }
+}
+
+template <class T>
+void deform_position(const Deformed &d, const T *w, const T *bias, const Compute<T> *samples, T *y) {
+  using C = Compute<T>;
+  int64_t depth = d.channels_in / d.group * d.taps(), per_group = d.channels_out / d.group;
+  for (int64_t o = 0; o < d.channels_out; o++) {
+    const C *from = samples + o / per_group * depth;
+    const T *weights = w + o * depth;
+    C sum = 0;
+    {
+#pragma clang fp reassociate(on)
+      for (int64_t k = 0; k < depth; k++) sum += from[k] * widen(weights[k]);
+    }
+    y[o * d.positions()] = (T)(sum + (bias ? widen(bias[o]) : (C)0));
+  }
+}
+
+int32_t read_deformed(hipc_context *context, const hipc_tensor *x, const hipc_tensor *w, const hipc_tensor *offset,
+                      const hipc_tensor *bias, const hipc_tensor *mask, const hipc_tensor *y, Deformed *d) {
+  const char *op = "deform_conv";
+  if (x->rank != 4 || w->rank != 4 || offset->rank != 4 || y->rank != 4 || (mask && mask->rank != 4))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs two spatial axes", op);
+  d->batch = x->shape[0];
+  d->channels_in = x->shape[1];
+  d->channels_out = w->shape[0];
+  d->height = x->shape[2];
+  d->width = x->shape[3];
+  d->out_height = y->shape[2];
+  d->out_width = y->shape[3];
+  d->kernel_height = w->shape[2];
+  d->kernel_width = w->shape[3];
+  int64_t taps = d->offset_group * d->taps();
+  auto lies_on_output = [&](const hipc_tensor *tensor, int64_t channels) {
+    return tensor->shape[0] == d->batch && tensor->shape[1] == channels && tensor->shape[2] == d->out_height &&
+           tensor->shape[3] == d->out_width;
+  };
+  bool fits = d->group > 0 && d->offset_group > 0 && d->channels_in % d->group == 0 &&
+              d->channels_out % d->group == 0 && d->channels_in % d->offset_group == 0 &&
+              w->shape[1] * d->group == d->channels_in && lies_on_output(y, d->channels_out) &&
+              lies_on_output(offset, 2 * taps) && (!mask || lies_on_output(mask, taps)) &&
+              (!bias || elements(bias) == d->channels_out);
+  return fits ? HIPC_OK : hipc_error(context, HIPC_ERROR_SHAPE, "%s: extents of the operands do not fit", op);
+}
+
+} // namespace
+
+HIPC_EXPORT int32_t hipc_col2im(hipc_context *context, const hipc_tensor *x, hipc_tensor *y, const int64_t *block,
+                                int64_t num_block, const int64_t *strides, int64_t num_strides, const int64_t *pads,
+                                int64_t num_pads, const int64_t *dilations, int64_t num_dilations) {
+  const char *op = "col2im";
+  HIPC_TRY(check_contiguous(context, op, x, y));
+  Window w{};
+  w.axes = y->rank - 2;
+  w.stride = strides;
+  w.pad = pads;
+  w.dilation = dilations;
+  if (x->rank != 3 || w.axes < 1 || num_block != w.axes || num_strides != w.axes || num_dilations != w.axes ||
+      num_pads != 2 * w.axes)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: ranks and attributes do not fit each other", op);
+  int64_t channels = y->shape[1], blocks = 1, cells = 1;
+  for (int32_t i = 0; i < w.axes; i++) {
+    if (strides[i] < 1 || dilations[i] < 1 || block[i] < 1)
+      return hipc_error(context, HIPC_ERROR_VALUE, "%s: blocks, strides and dilations must be positive", op);
+    w.image[i] = y->shape[2 + i];
+    w.block[i] = block[i];
+    int64_t room = w.image[i] + pads[i] + pads[w.axes + i] - dilations[i] * (block[i] - 1) - 1;
+    w.cells[i] = room < 0 ? 0 : room / strides[i] + 1;
+    blocks *= block[i];
+    cells *= w.cells[i];
+  }
+  if (x->shape[0] != y->shape[0] || x->shape[1] != channels * blocks || x->shape[2] != cells)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the image has %lld blocks, the columns %lld", op,
+                      (long long)cells, (long long)x->shape[2]);
+  if (elements(y) == 0) return HIPC_OK;
+  return dispatch_float(context, op, x->dtype, [&]<class T>() -> int32_t {
+    using C = Compute<T>;
+    int64_t size = extent(y, 2, y->rank), stride = round_up(size, 16);
+    C *memory = (C *)hipc_scratch(context, hipc_num_threads(context) * stride * (int64_t)sizeof(C));
+    if (!memory) return out_of_memory(context, op);
+    const T *from = data<T>(x);
+    T *to = data<T>(y);
+    parallel_for_threads(context, y->shape[0] * channels, blocks * cells * 4,
+                         [=](int64_t begin, int64_t end, int32_t thread) {
+                           C *image = memory + thread * stride;
+                           for (int64_t plane = begin; plane < end; plane++) {
+                             for (int64_t i = 0; i < size; i++) image[i] = 0;
+                             add_columns(w, from + plane * blocks * cells, image);
+                             for (int64_t i = 0; i < size; i++) to[plane * size + i] = (T)image[i];
+                           }
+                         });
+    return HIPC_OK;
+  });
+}
+
+HIPC_EXPORT int32_t hipc_deform_conv(hipc_context *context, const hipc_tensor *x, const hipc_tensor *w,
+                                     const hipc_tensor *offset, const hipc_tensor *bias, const hipc_tensor *mask,
+                                     hipc_tensor *y, const int64_t *strides, int64_t num_strides, const int64_t *pads,
+                                     int64_t num_pads, const int64_t *dilations, int64_t num_dilations, int64_t group,
+                                     int64_t offset_group) {
+  const char *op = "deform_conv";
+  HIPC_TRY(check_contiguous(context, op, x, w, offset, bias, mask, y));
+  if (num_strides != 2 || num_pads != 4 || num_dilations != 2)
+    return hipc_error(context, HIPC_ERROR_VALUE, "%s: strides, pads and dilations are of another rank", op);
+  Deformed d{};
+  d.group = group;
+  d.offset_group = offset_group;
+  for (int i = 0; i < 2; i++) d.stride[i] = strides[i], d.pad[i] = pads[i], d.dilation[i] = dilations[i];
+  HIPC_TRY(read_deformed(context, x, w, offset, bias, mask, y, &d));
+  if (elements(y) == 0) return HIPC_OK;
+  return dispatch_float(context, op, x->dtype, [&]<class T>() -> int32_t {
+    using C = Compute<T>;
+    int64_t stride = round_up(d.channels_in * d.taps(), 16);
+    C *memory = (C *)hipc_scratch(context, max(hipc_num_threads(context) * stride, (int64_t)16) * (int64_t)sizeof(C));
+    if (!memory) return out_of_memory(context, op);
+    const T *from = data<T>(x), *weights = data<T>(w), *shifts = data<T>(offset);
+    const T *addend = bias ? data<T>(bias) : nullptr, *scales = mask ? data<T>(mask) : nullptr;
+    T *to = data<T>(y);
+    int64_t cost = d.channels_in * d.taps() * (16 + d.channels_out / d.group);
+    parallel_for_threads(context, d.batch * d.positions(), cost, [=](int64_t begin, int64_t end, int32_t thread) {
+      C *samples = memory + thread * stride;
+      for (int64_t task = begin; task < end; task++) {
+        int64_t n = task / d.positions(), position = task % d.positions();
+        sample_position(d, from, shifts, scales, n, position, samples);
+        deform_position(d, weights, addend, samples, to + n * d.channels_out * d.positions() + position);
+      }
+    });
+    return HIPC_OK;
+  });
+}

@@ -1,0 +1,84 @@
+"""The sample plugin, installed by pip: found, run at its slot, and gone when it is not installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.conftest import ROOT, Site
+
+SOFTMAX = '%{0} = "hip.softmax"(%x, %x) {{axis = 0 : i64}} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n'
+IR = (
+    "func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n"
+    + SOFTMAX.format(0)
+    + SOFTMAX.format(1)
+    + "return %0, %1 : tensor<4xf32>, tensor<4xf32>\n}\n"
+)
+
+
+def test_it_is_listed_with_its_contributions(sample: Site) -> None:
+    (entry,) = json.loads(sample.cli("plugins", "--json").stdout)
+    assert entry == {
+        "id": "sample",
+        "distribution": "hip-compiler-sample",
+        "version": "0.1.0",
+        "api": "v1",
+        "state": "active",
+        "reason": "",
+        "contributions": ["pass sample-count-hip-ops", "slot AfterConvertOnnxToHip: sample-count-hip-ops"],
+    }
+
+
+def test_its_pass_runs_at_its_slot(sample: Site) -> None:
+    done = sample.cli("opt", "-p", "slot:AfterConvertOnnxToHip", stdin=IR)
+    assert done.returncode == 0, done.stderr
+    assert "sample.op_counts = {hip.softmax = 2 : i64}" in done.stdout
+
+
+def test_it_stands_in_the_built_in_pipeline_at_its_slot(sample: Site) -> None:
+    done = sample.cli("pipeline", "--json")
+    assert done.returncode == 0, done.stderr
+    passes = json.loads(done.stdout)
+    names = [entry["pass"] for entry in passes]
+    mine = names.index("sample-count-hip-ops")
+    assert names[mine - 1] == "convert-onnx-to-hip"
+    assert passes[mine] == {
+        "pass": "sample-count-hip-ops",
+        "from": "sample",
+        "requested by": "slot AfterConvertOnnxToHip, requested by plugin 'sample' of hip-compiler-sample 0.1.0",
+    }
+    assert [entry["from"] for entry in passes if entry["requested by"]] == ["sample"]
+
+
+def test_printed_pipelines_give_the_same_passes(sample: Site) -> None:
+    expected = sample.cli("pipeline", "--json").stdout
+    for more in ([], ["--expand"]):
+        text = sample.cli("pipeline", "--print", *more).stdout.strip()
+        assert ("slot:AfterConvertOnnxToHip" in text) == (not more)
+        again = [entry["pass"] for entry in json.loads(sample.cli("pipeline", "--json", text).stdout)]
+        assert again == [entry["pass"] for entry in json.loads(expected)]
+
+
+def test_its_options(sample: Site) -> None:
+    shown = sample.cli("passes", "sample-count-hip-ops").stdout
+    assert "dialect    str   hip" in shown
+    assert "attribute  str   sample.op_counts" in shown
+
+
+@pytest.mark.parametrize("plugins", [None, ""])
+def test_it_is_absent_when_not_installed_or_not_selected(sample: Site, tmp_path: Path, plugins: str | None) -> None:
+    site = sample if plugins == "" else Site(tmp_path / "empty", tmp_path)
+    assert "sample-count-hip-ops" not in site.cli("passes", plugins=plugins).stdout
+    done = site.cli("opt", "-p", "slot:AfterConvertOnnxToHip", plugins=plugins, stdin=IR)
+    assert done.returncode == 0
+    assert "sample.op_counts" not in done.stdout
+
+
+def test_its_own_tests_pass(sample: Site, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "plugins" / "sample" / "tests", tmp_path / "tests")
+    done = sample.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "tests"))
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
