@@ -61,6 +61,6 @@ def load(path: str | PathLike[str], *, num_threads: int = 0) -> Session:
     Raises:
         HipCompilerError: `HIPC0600`, `HIPC0601`: the folder is damaged, or of another version.
     """
-    from hip_compiler.runtime import Artifact, Session
+    from hip_compiler.runtime import Session
 
-    return Session(Artifact.load(path), num_threads)
+    return Session(path, num_threads)

@@ -35,6 +35,11 @@ class DType:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_narrow_integer(self) -> bool:
+        """Whether it is an integer of less than a byte, which takes a byte in memory."""
+        return self.name in ("int2", "uint2", "int4", "uint4")
+
 
 def _row(name: str, onnx: int, numpy: object, mlir: str, storage: str, size: int, kind: Kind) -> DType:
     return DType(name, onnx, None if numpy is None else np.dtype(numpy), mlir, storage, size, kind)  # type: ignore[call-overload]
@@ -73,3 +78,12 @@ BY_ONNX = {dtype.onnx: dtype for dtype in DTYPES}
 BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 BY_MLIR = {dtype.mlir: dtype for dtype in DTYPES}
 BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES if dtype.numpy is not None}
+
+
+def stored(array: np.ndarray) -> np.ndarray:
+    """An array's elements as kernels read them: 2- and 4-bit integers in a sign-extended byte each.
+
+    NumPy leaves the top bits of such elements open.
+    """
+    dtype = BY_NUMPY.get(array.dtype)
+    return array.astype(np.int8) if dtype is not None and dtype.is_narrow_integer else array

@@ -183,7 +183,10 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
 
 
 def limits(limited: Dim, extent: Dim) -> bool:
-    """Whether the first is `min(extent, n)` with a number n > 1: it is then 1 only where the extent is, so it never broadcasts."""
+    """Whether the first is `min(extent, n)` with a number n > 1.
+
+    It is then 1 only where the extent is, so it never broadcasts.
+    """
     atom = limited.terms[0][0][0] if len(limited.terms) == 1 and len(limited.terms[0][0]) == 1 else None
     if not isinstance(atom, Opaque) or atom.kind != "min" or limited.terms[0][1] != 1:
         return False

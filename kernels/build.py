@@ -484,24 +484,40 @@ def build_native(
     return built
 
 
-def build_shared(out: Path, level: Level | None = None) -> Path:
-    """Build the host runtime as the shared library `out/libhipc-LEVEL.so`, from the same bitcode; for tests."""
-    import llvmlite.binding as llvm
+def build_shared(out: Path, level: Level | None = None, sources: Sequence[Path] | None = None) -> Path:
+    """Build the host runtime as a shared library, from the same kind of bitcode; for tests.
 
+    Args:
+        out: folder for `libhipc-LEVEL-DIGEST.so`.
+        level: level; the strongest that this machine runs when not given.
+        sources: the part of the runtime to build; all of it when not given.
+    """
     level = level or native_level()
     compiler = find_compiler()
-    bitcode = build_bitcode(runtime_sources(), out, (level,), compiler=compiler)[level.name]
-    key = hashlib.sha256(bitcode.read_bytes()).hexdigest()[:24]
-    library = out / f"libhipc-{level.name}-{key}.so"
-    if library.exists():
-        return library
+    stem = "host" if sources is None else "part"
+    chosen = runtime_sources() if sources is None else sources
+    bitcode = build_bitcode(chosen, out, (level,), compiler=compiler, stem=stem)[level.name]
+    name = f"libhipc-{stem}-{level.name}"
+    library = out / f"{name}-{hashlib.sha256(bitcode.read_bytes()).hexdigest()[:24]}.so"
+    with _alone(out / ".objects"):
+        if not library.exists():
+            _link_shared(compiler, bitcode, library)
+        for old in out.glob(f"{name}-*.so"):
+            if old != library and re.fullmatch(r"[0-9a-f]{24}", old.stem.removeprefix(f"{name}-")):
+                old.unlink(missing_ok=True)
+    return library
+
+
+def _link_shared(compiler: Compiler, bitcode: Path, library: Path) -> None:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = llvm.parse_bitcode(bitcode.read_bytes())
     machine = llvm.Target.from_triple(module.triple).create_target_machine(opt=3, reloc="pic", codemodel="default")
-    private_object = out / f"{library.stem}.{os.getpid()}.o"
+    private = library.with_suffix(f".{os.getpid()}.tmp")
+    private_object = library.with_suffix(f".{os.getpid()}.o")
     private_object.write_bytes(machine.emit_object(module))
-    private = out / f"{library.stem}.{os.getpid()}.tmp"
     target = ["-target", f"{host_architecture()}-linux-gnu"] if compiler.is_zig else []
     command = [*compiler.command, *target, "-shared", str(private_object), "-o", str(private), "-lm", "-lpthread"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -511,10 +527,6 @@ def build_shared(out: Path, level: Level | None = None) -> Path:
             ErrorCode.NOT_BUILT, "the host runtime does not link", details=result.stderr.strip().splitlines()[:40]
         )
     private.replace(library)
-    for old in out.glob(f"libhipc-{level.name}-*.so"):
-        if old != library and re.fullmatch(r"[0-9a-f]{24}", old.stem.removeprefix(f"libhipc-{level.name}-")):
-            old.unlink(missing_ok=True)
-    return library
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

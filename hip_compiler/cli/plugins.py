@@ -1,21 +1,36 @@
-"""``hip-compiler plugins``: which plugins there are, and what became of each."""
+"""``hip-compiler plugins``: which plugins there are, and what became of each; `check` one, or start a `new` one."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from hip_compiler.cli.output import add_json, add_plugins, print_json, table
 
-HELP = "List installed plugins: what they contribute, and why one was refused."
+HELP = "List installed plugins and why one was refused; check a plugin before it ships; start a new one."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plugins(parser)
     add_json(parser)
+    actions = parser.add_subparsers(title="further actions", metavar="ACTION")
+    check = actions.add_parser("check", help="check a wheel or a source folder, without installing it")
+    check.add_argument("path", type=Path, help="wheel, or folder with a pyproject.toml")
+    check.set_defaults(action=_check)
+    new = actions.add_parser("new", help="write a plugin package that works")
+    new.add_argument("name", help="id of the plugin, for example acme-fusion")
+    new.add_argument("--in", dest="parent", type=Path, default=Path(), metavar="DIR", help="where (default: here)")
+    new.set_defaults(action=_new)
+    parser.set_defaults(action=_list)
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    status: int = arguments.action(arguments)
+    return status
+
+
+def _list(arguments: argparse.Namespace) -> int:
     from hip_compiler.registry.records import describe
     from hip_compiler.registry.registry import survey
 
@@ -49,3 +64,25 @@ def execute(arguments: argparse.Namespace) -> int:
     for problem in registry.problems:
         print(problem, file=sys.stderr)
     return 1 if registry.problems else 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from hip_compiler.core.plugin_check import check_plugin
+
+    checks = check_plugin(arguments.path)
+    if arguments.json:
+        print_json([vars(check) for check in checks])
+    else:
+        for check in checks:
+            print(f"{'bad' if check.problem else 'ok ':3} {check.name}")
+            for line in check.problem.splitlines():
+                print(f"      {line}")
+    return 1 if any(check.problem for check in checks) else 0
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    from hip_compiler.registry.template import write_plugin
+
+    folder = write_plugin(arguments.name, arguments.parent)
+    print(f"wrote {folder}\n\n  pip install {folder}\n  hip-compiler plugins\n  pytest {folder}")
+    return 0

@@ -25,18 +25,40 @@ def _pass(name: str, reference: str, summary: str) -> PassContribution:
 
 
 PASSES: tuple[PassContribution, ...] = (
-    _pass("simplify-onnx", "simplify_onnx:SimplifyOnnx", "Fold constants, drop what does nothing, fuse exporter patterns."),
-    _pass("hip-add-context-arg", "add_context_arg:AddContextArg", "Give every function the run's context as argument 0."),
-    _pass("convert-onnx-to-hip", "convert_onnx_to_hip:ConvertOnnxToHip", "ONNX operators to hip, linalg and tensor operations."),
+    _pass(
+        "simplify-onnx", "simplify_onnx:SimplifyOnnx", "Fold constants, drop what does nothing, fuse exporter patterns."
+    ),
+    _pass(
+        "hip-add-context-arg", "add_context_arg:AddContextArg", "Give every function the run's context as argument 0."
+    ),
+    _pass(
+        "convert-onnx-to-hip",
+        "convert_onnx_to_hip:ConvertOnnxToHip",
+        "ONNX operators to hip, linalg and tensor operations.",
+    ),
     _pass("onnx-fuse-epilogues", "fuse_epilogues:FuseEpilogues", "Bias, activation and residual join their product."),
     _pass("hip-pack-weights", "pack_weights:PackWeights", "Constant matrices in the layout that the kernels read."),
-    _pass("hip-externalize-constants", "externalize_constants:ExternalizeConstants", "Give constants a place in constants.bin."),
-    _pass("verify-no-constant-carriers", "externalize_constants:VerifyNoConstantCarriers", "Refuse hip.constant made too late."),
+    _pass(
+        "hip-externalize-constants",
+        "externalize_constants:ExternalizeConstants",
+        "Give constants a place in constants.bin.",
+    ),
+    _pass(
+        "verify-no-constant-carriers",
+        "externalize_constants:VerifyNoConstantCarriers",
+        "Refuse hip.constant made too late.",
+    ),
     _pass("hip-bufferize", "bufferize:Bufferize", "Registered operations from tensors to memrefs."),
-    _pass("hip-use-output-allocator", "use_output_allocator:UseOutputAllocator", "Results go into memory of the caller."),
-    _pass("hip-pool-allocs", "pool_allocs:PoolAllocs", "Transient buffers get places in one arena, by their lifetimes."),
+    _pass(
+        "hip-use-output-allocator", "use_output_allocator:UseOutputAllocator", "Results go into memory of the caller."
+    ),
+    _pass(
+        "hip-pool-allocs", "pool_allocs:PoolAllocs", "Transient buffers get places in one arena, by their lifetimes."
+    ),
     _pass("hip-lower-allocs", "lower_allocs:LowerAllocs", "Lower copies, and allocations that no arena holds."),
-    _pass("hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."),
+    _pass(
+        "hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."
+    ),
     _pass("hip-expand-math", "expand_math:ExpandMath", "Elementary functions become arithmetic that vectorises."),
     _pass("convert-hip-to-llvm", "convert_hip_to_llvm:ConvertHipToLLVM", "Hip operations become calls of the runtime."),
     _pass("generate-interface", "generate_interface:GenerateInterface", "Write the entry points of the runtime ABI."),

@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import ErrorCode, HipCompilerError
 
 ALIGNMENT = 64
@@ -66,16 +65,6 @@ class ConstantPool:
                 _pad_to(file, offset)
                 file.write(self.arrays[key].reshape(-1).view(np.uint8).data)
             _pad_to(file, self.size)
-
-
-def _storage(array: np.ndarray) -> np.ndarray:
-    """Elements as kernels read them: 2- and 4-bit integers in a byte each, sign-extended (NumPy leaves its top bits open)."""
-    dtype = BY_NUMPY.get(array.dtype)
-    narrow = dtype is not None and dtype.kind in ("int", "uint") and dtype.numpy not in _WHOLE_BYTES
-    return array.astype(np.int8) if narrow else array
-
-
-_WHOLE_BYTES = frozenset(np.dtype(name) for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"))
 
 
 def _pad_to(file: BinaryIO, offset: int) -> None:

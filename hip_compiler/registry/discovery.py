@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
@@ -64,20 +64,25 @@ def select(plugins: Sequence[str] | None) -> Selection:
     return Selection(None, "every installed plugin")
 
 
-def installed() -> tuple[InstalledPlugin, ...]:
-    """Every installed plugin, sorted by id, then distribution."""
+def installed(folders: Sequence[str] | None = None) -> tuple[InstalledPlugin, ...]:
+    """Every plugin installed in folders (by default all of ``sys.path``), sorted by id, then distribution."""
+    points = entry_points() if folders is None else _entry_points_of(folders)
     declared: dict[tuple[str, str], str] = {}
-    for point in entry_points(group=API_GROUP):
+    for point in points.select(group=API_GROUP):
         if point.dist is not None:
             declared[point.dist.name, point.name] = point.value
     found = [
         InstalledPlugin(
             point.name, point.dist.name, point.dist.version, declared.get((point.dist.name, point.name), ""), point
         )
-        for point in entry_points(group=PLUGIN_GROUP)
+        for point in points.select(group=PLUGIN_GROUP)
         if point.dist is not None
     ]
     return tuple(sorted(found, key=lambda plugin: (plugin.id, plugin.distribution)))
+
+
+def _entry_points_of(folders: Sequence[str]) -> EntryPoints:
+    return EntryPoints(point for found in distributions(path=list(folders)) for point in found.entry_points)
 
 
 def chosen(selection: Selection, available: Iterable[InstalledPlugin]) -> list[tuple[InstalledPlugin, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -30,6 +30,7 @@ class PluginRecord:
     Attributes:
         api: API range as the plugin declares it.
         reason: why it was refused, in words.
+        files: the installed files with their digests, as the distribution's RECORD lists them.
         contributions: what it contributes; empty unless active.
     """
 
@@ -40,6 +41,7 @@ class PluginRecord:
     state: State
     reason: str = ""
     contributions: tuple[Contribution, ...] = ()
+    files: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"plugin '{self.id}' of {self.distribution} {self.version}"
@@ -50,8 +52,8 @@ class PluginRecord:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of what it contributes, for cache keys. Code is covered by the version."""
-        parts = hashlib.sha256(f"{self.id} {self.distribution} {self.version}".encode())
+        """Digest of what it is, for cache keys: name, version, installed files, and what it contributes."""
+        parts = hashlib.sha256(f"{self.id} {self.distribution} {self.version} {self.files}".encode())
         for contribution in self.contributions:
             parts.update(describe(contribution).encode())
             if isinstance(contribution, (BitcodeContribution, KernelContribution)):

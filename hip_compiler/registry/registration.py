@@ -1,6 +1,6 @@
 """Asking one plugin what it contributes, and checking each contribution by itself.
 
-Every plugin gets a hook manager of its own: rolling one back is forgetting its answers, nothing another
+A plugin is alone in the hook manager while it is asked: rolling it back is forgetting its answers, nothing another
 plugin registered can change them, and the order of the calls is ours rather than pluggy's last-in-first-out.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,26 +46,29 @@ def collect(owner: str, load: Callable[[], Any]) -> tuple[Contribution, ...]:
     """
     try:
         plugin = load()
+        if isinstance(plugin, type):
+            plugin = plugin()
     except (Exception, SystemExit) as error:
         raise _broken(f"{owner} cannot be imported", error) from error
-    if isinstance(plugin, type):
-        plugin = plugin()
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
     _check_marked(owner, plugin)
+    manager = _manager()
     try:
         manager.register(plugin, name="plugin")
         manager.check_pending()
+        implementations = {hook: getattr(manager.hook, hook).get_hookimpls() for hook in hookspecs.HOOKS}
     except pluggy.PluginValidationError as error:
+        # Half registered as it may be now, the manager is of no more use.
+        _manager.cache_clear()
         raise HipCompilerError(
             ErrorCode.PLUGIN_BROKEN,
             f"{owner} implements a hook that does not fit",
             why=" ".join(str(error).split()),
             hint=_nearest_hook(manager, plugin),
         ) from error
+    manager.unregister(plugin)
     contributions: list[Contribution] = []
     for hook, kind in hookspecs.HOOKS.items():
-        for implementation in getattr(manager.hook, hook).get_hookimpls():
+        for implementation in implementations[hook]:
             contributions += _call(owner, hook, kind, implementation.function)
     for contribution in contributions:
         problem = check(contribution)
@@ -73,6 +77,13 @@ def collect(owner: str, load: Callable[[], Any]) -> tuple[Contribution, ...]:
                 ErrorCode.PLUGIN_AUDIT, f"{owner} contributes something that breaks the rules", why=problem
             )
     return tuple(contributions)
+
+
+@cache
+def _manager() -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    return manager
 
 
 def _call(owner: str, hook: str, kind: type, function: Callable[[], Any]) -> list[Any]:

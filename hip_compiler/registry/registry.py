@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -60,6 +61,16 @@ class Registry:
 
     def _all(self, kind: type[T]) -> tuple[T, ...]:
         return tuple(item for plugin in self.plugins for item in plugin.contributions if isinstance(item, kind))
+
+    @property
+    def active(self) -> tuple[PluginRecord, ...]:
+        """The plugins that take part, in order, the built-in one not counted."""
+        return tuple(plugin for plugin in self.plugins if plugin.state == "active" and not plugin.builtin)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of every active plugin's name, version and contributions, in order: a part of cache keys."""
+        return hashlib.sha256("".join(plugin.digest for plugin in self.active).encode()).hexdigest()
 
     def owner(self, contribution: Contribution) -> PluginRecord:
         """The plugin that made a contribution of this registry."""
@@ -139,7 +150,11 @@ def survey(plugins: Sequence[str] | None = None) -> Registry:
 
 @lru_cache(maxsize=16)
 def _survey(selection: Selection) -> Registry:
-    available = installed()
+    return survey_of(installed(), selection)
+
+
+def survey_of(available: Sequence[InstalledPlugin], selection: Selection) -> Registry:
+    """The registry of a selection of given plugins, without a warning for what is left out."""
     problems: list[HipCompilerError] = []
     notes: list[str] = []
     records = [_builtin_record()]
@@ -204,7 +219,17 @@ def _account(
 
 def _register(plugin: InstalledPlugin) -> PluginRecord:
     check_api(plugin)
-    return replace(_record(plugin, "active"), contributions=collect(str(plugin), plugin.entry_point.load))
+    contributions = collect(str(plugin), plugin.entry_point.load)
+    return replace(_record(plugin, "active"), contributions=contributions, files=_files(plugin))
+
+
+def _files(plugin: InstalledPlugin) -> str:
+    """Lines of RECORD, without those about the installation itself.
+
+    An editable installation lists no digest of its modules: there, its version is all there is to tell changes by.
+    """
+    record = plugin.entry_point.dist.read_text("RECORD") if plugin.entry_point.dist is not None else None
+    return "\n".join(line for line in (record or "").splitlines() if ".dist-info/" not in line)
 
 
 def _record(plugin: InstalledPlugin, state: State, reason: str = "") -> PluginRecord:

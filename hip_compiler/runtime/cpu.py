@@ -9,6 +9,7 @@ from typing import Literal
 import llvmlite.binding as llvm
 
 OptLevel = Literal[0, 1, 2, 3]
+OPT_LEVELS: tuple[OptLevel, ...] = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True)

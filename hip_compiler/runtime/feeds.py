@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hip_compiler.dtypes import stored
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.dlpack import from_dlpack
 from hip_compiler.runtime.metadata import TensorInfo
@@ -59,7 +60,7 @@ def to_array(value: Any, info: TensorInfo) -> np.ndarray:
     flags = array.flags
     if not (flags.c_contiguous and flags.aligned):
         array = np.array(array, order="C", copy=True)
-    return array
+    return stored(array)
 
 
 def check_extents(arrays: Sequence[np.ndarray], infos: Sequence[TensorInfo]) -> None:

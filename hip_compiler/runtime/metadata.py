@@ -10,7 +10,7 @@ from typing import Any
 from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.abi import ABI_VERSION, MAX_RANK
-from hip_compiler.runtime.cpu import OptLevel
+from hip_compiler.runtime.cpu import OPT_LEVELS, OptLevel
 
 FORMAT = 1
 
@@ -124,12 +124,12 @@ class Metadata:
                 target=str(document["target"]),
                 inputs=tensors(document["inputs"]),
                 outputs=tensors(document["outputs"]),
-                opt_level=document["opt_level"],
-                libraries=tuple(document["libraries"]),
-                arena=document["arena"],
-                toolchain=document["toolchain"],
-                plugins_used=document["plugins_used"],
-                ops=document["ops"],
+                opt_level=_opt_level(document["opt_level"]),
+                libraries=_words(document["libraries"]),
+                arena=dict(document["arena"]),
+                toolchain=dict(document["toolchain"]),
+                plugins_used=dict(document["plugins_used"]),
+                ops=dict(document["ops"]),
                 model=_bitcode(document["model"]),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
                 constants=None
@@ -137,7 +137,7 @@ class Metadata:
                 else ConstantsFile(_plain_name(constants["file"]), int(constants["bytes"])),
                 abi_version=int(document["abi_version"]),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             raise HipCompilerError(
                 ErrorCode.ARTIFACT,
@@ -163,7 +163,8 @@ def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
     if dtype is None or dtype.numpy is None:
         raise ValueError(f"{word!r} is not an element type")
     shape = tuple(entry["shape"])
-    if len(shape) > MAX_RANK or not all(isinstance(extent, (int, str)) for extent in shape):
+    known = [extent for extent in shape if not isinstance(extent, str)]
+    if len(shape) > MAX_RANK or not all(type(extent) is int and extent >= 0 for extent in known):
         raise ValueError(f"{shape} is not a shape")
     return TensorInfo(str(entry["name"]), dtype, shape)
 
@@ -173,7 +174,9 @@ def _tensor_to_json(info: TensorInfo) -> dict[str, Any]:
 
 
 def _bitcode(entry: Mapping[str, Any]) -> BitcodeFile:
-    return BitcodeFile(_plain_name(entry["file"]), str(entry["sha256"]), str(entry["owner"]), tuple(entry["overrides"]))
+    return BitcodeFile(
+        _plain_name(entry["file"]), str(entry["sha256"]), str(entry["owner"]), _words(entry["overrides"])
+    )
 
 
 def _bitcode_to_json(entry: BitcodeFile) -> dict[str, Any]:
@@ -185,8 +188,21 @@ def _bitcode_to_json(entry: BitcodeFile) -> dict[str, Any]:
     }
 
 
-def _plain_name(name: str) -> str:
+def _words(entries: Any) -> tuple[str, ...]:
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise TypeError(f"{entries!r} is not a list of words")
+    return tuple(entries)
+
+
+def _opt_level(value: Any) -> OptLevel:
+    for level in OPT_LEVELS:
+        if type(value) is int and value == level:
+            return level
+    raise ValueError(f"{value!r} is not an optimisation level")
+
+
+def _plain_name(name: Any) -> str:
     """Files of an artifact lie in its folder."""
-    if not name or "/" in name or "\\" in name or name.startswith("."):
+    if not isinstance(name, str) or not name or "/" in name or "\\" in name or name.startswith("."):
         raise ValueError(f"{name!r} is not the name of a file in the artifact folder")
     return name

@@ -17,7 +17,7 @@ import numpy as np
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
-from hip_compiler.runtime.artifact import Artifact
+from hip_compiler.runtime.artifact import METADATA, Artifact
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.jit import Program
 from hip_compiler.runtime.loader import machine_code
@@ -55,23 +55,24 @@ class Session:
     ) -> None:
         if num_threads < 0:
             raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
-        self._artifact = artifact if isinstance(artifact, Artifact) else Artifact.load(artifact)
-        metadata = self._artifact.metadata
-        code = machine_code(self._artifact, runtime_bitcode)
-        start = time.perf_counter()
-        program = Program([code.image], metadata.libraries, code.runtime)
-        names = [metadata.constants.file] if metadata.constants else []
-        files = MappedFiles(self._artifact.folder, names)
-        self._state = State(program, files, num_threads or knobs.NUM_THREADS.read())
+        threads = num_threads or knobs.NUM_THREADS.read()
+        if isinstance(artifact, Artifact):
+            loaded = _Loaded(artifact, threads, runtime_bitcode)
+        else:
+            loaded = _load_path(Path(artifact), threads, runtime_bitcode)
+        self._artifact = loaded.artifact
+        self._state = loaded.state
         self._finalizer = weakref.finalize(self, self._state.close)
-        self.seconds: Mapping[str, float] = {**code.seconds, "load": time.perf_counter() - start}
-        self.relinked = not code.cached
+        self.seconds: Mapping[str, float] = loaded.seconds
+        self.relinked = loaded.relinked
+        metadata = self._artifact.metadata
         self._lock = threading.Lock()
         self._allocator = OutputAllocator(metadata.outputs)
         self._tensors = (abi.Tensor * max(1, len(metadata.inputs)))()
         # An element of a ctypes array is a new object on every access: keep one of each.
         self._slots = [
-            (info.name, info.dtype.numpy, info, self._tensors[index]) for index, info in enumerate(metadata.inputs)
+            (info.name, None if info.dtype.is_narrow_integer else info.dtype.numpy, info, self._tensors[index])
+            for index, info in enumerate(metadata.inputs)
         ]
         for _, _, info, tensor in self._slots:
             tensor.dtype = info.dtype.onnx
@@ -211,3 +212,42 @@ class Session:
         ]
         self._point_at(arrays)
         return arrays
+
+
+class _Loaded:
+    """An artifact in memory, initialised."""
+
+    def __init__(self, artifact: Artifact, num_threads: int, runtime_bitcode: Path | None) -> None:
+        metadata = artifact.metadata
+        code = machine_code(artifact, runtime_bitcode)
+        start = time.perf_counter()
+        program = Program([code.image], metadata.libraries, code.runtime)
+        files = MappedFiles(artifact.folder, [metadata.constants.file] if metadata.constants else [])
+        self.artifact = artifact
+        self.state = State(program, files, num_threads)
+        self.relinked = not code.cached
+        self.seconds = {**code.seconds, "load": time.perf_counter() - start}
+
+
+def _load_path(folder: Path, num_threads: int, runtime_bitcode: Path | None) -> _Loaded:
+    """Load an artifact folder that another process may replace meanwhile: all files are of one generation."""
+    while True:
+        before = _identity(folder)
+        try:
+            loaded = _Loaded(Artifact.load(folder), num_threads, runtime_bitcode)
+        except HipCompilerError:
+            if _identity(folder) == before:
+                raise
+            continue
+        if _identity(folder) == before:
+            return loaded
+        loaded.state.close()
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Which generation of an artifact a folder holds: its description is written once."""
+    try:
+        status = (folder / METADATA).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

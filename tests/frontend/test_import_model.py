@@ -13,8 +13,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hip_compiler.core.constants import INLINE_ELEMENTS, ConstantPool
-from hip_compiler.core.frontend import import_model
+from hip_compiler.core.frontend import import_model, verify_module
 from hip_compiler.core.frontend.attributes import constant_array
+from hip_compiler.core.frontend.inference import infer_graph
 from hip_compiler.dtypes import BY_ONNX
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 
@@ -324,6 +325,64 @@ def test_operator_set_that_is_not_imported(imported: Import) -> None:
     model = _model([helper.make_node("Relu", ["x"], ["y"])])
     del model.opset_import[:]
     assert "no version of the default operator set" in _refused(imported, model).what
+
+
+@pytest.mark.parametrize(
+    ("domain", "op"), [("", "RegexFullMatch"), ("ai.onnx.ml", "LabelEncoder"), ("ai.onnx.ml", "TreeEnsemble")]
+)
+def test_operators_that_crash_the_inference_of_onnx(domain: str, op: str) -> None:
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["m"], domain="test"),
+        helper.make_node(op, ["m"], ["y"], domain=domain),
+    ]
+    model = _model(nodes, opset=20)
+    opsets = {"": 20, "ai.onnx.ml": 5}
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 5))
+    graph = infer_graph(model, opsets).graph
+    assert [(node.domain, node.op_type) for node in graph.node] == [("test", "Mystery"), (domain, op)]
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (helper.make_node("Add", ["x"], ["y"]), "it has 1 inputs; ONNX asks for 2"),
+        (helper.make_node("Concat", ["x", "x"], ["y"]), "attribute 'axis' is required and missing"),
+        (helper.make_node("Relu", ["x"], ["y"], slope=0.5), "attribute 'slope' that Relu does not have"),
+        (
+            helper.make_node("LeakyRelu", ["x"], ["y"], alpha=1),
+            "'alpha' is of the wrong kind; ONNX asks for FLOAT",
+        ),
+        (helper.make_node("Add", ["", "x"], ["y"]), "input 'A' is required and absent"),
+        (helper.make_node("Relu", ["x"], ["y", "z"]), "it has 2 outputs; ONNX asks for 1"),
+        (helper.make_node("Transpose", ["x"], ["y"], perm=[0.5]), "attribute 'perm' is of the wrong kind"),
+    ],
+)
+def test_nodes_that_break_their_schema(imported: Import, node: onnx.NodeProto, words: str) -> None:
+    node.name = "the_node"
+    error = _refused(imported, _model([node, helper.make_node("Abs", ["x"], ["other"])]))
+    assert error.code == ErrorCode.MODEL_INVALID
+    assert words in str(error) and "the_node" in str(error)
+
+
+def test_operators_that_onnx_does_not_define_are_left_for_conversion(context: Any, pool: ConstantPool) -> None:
+    nodes = [helper.make_node("Gelu", ["x"], ["a"]), helper.make_node("NoSuchOp", ["a"], ["b"])]
+    nodes.append(helper.make_node("Other", ["b"], ["y"], domain="vendor", anything=1))
+    module = import_model(_model(nodes), context, pool)
+    reasons = [finding.reason for finding in verify_module(module)]
+    assert reasons == ["Gelu exists from opset 20 on, not in opset 17", "ONNX defines no operator NoSuchOp"]
+
+
+@pytest.mark.parametrize("place", ["node", "output", "attribute", "dimension", "graph"])
+def test_names_that_are_no_text(imported: Import, place: str) -> None:
+    model = _model([helper.make_node("LeakyRelu", ["x"], ["y"], name="node-AAAA", alpha=0.5)])
+    model.graph.name = "graph-AAAA"
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "dimension-AAAA"
+    model.graph.node[0].attribute[0].name = "attribute-AAAA"
+    model.graph.node[0].output[0] = model.graph.output[0].name = "output-AAAA"
+    data = model.SerializeToString().replace(f"{place}-AAAA".encode(), f"{place}-".encode() + b"\xff\xfe\xfd\xfc")
+    with pytest.raises(HipCompilerError) as caught:
+        imported(onnx.ModelProto.FromString(data))
+    assert caught.value.code == ErrorCode.MODEL_INVALID and "no UTF-8 text" in caught.value.what
 
 
 def test_given_message_is_not_modified(imported: Import) -> None:

@@ -98,11 +98,33 @@ def build() -> Any:
     return module
 
 
-@cache
+# What tests run on every level: where the level decides how the code is written, not only how it is compiled.
+LEVELLED = (
+    "conv.cpp",
+    "conv_depthwise.cpp",
+    "conv_plain.cpp",
+    "conversions.cpp",
+    "gemm.cpp",
+    "global_pool.cpp",
+    "matmul.cpp",
+    "matmul_plain.cpp",
+    "pool.cpp",
+    "pooling.cpp",
+    "runtime.cpp",
+)
+
+
 def library(level: str | None = None) -> ctypes.CDLL:
-    """The host runtime of a level, by default the strongest one that this machine runs."""
+    """The host runtime on the strongest level that this machine runs, or its `LEVELLED` part on another level."""
+    native = build().native_level().name
+    return _load(native if level is None else level, level is None or level == native)
+
+
+@cache
+def _load(level: str, whole: bool) -> ctypes.CDLL:
     levels = {one.name: one for one in build().levels_of(build().host_architecture())}
-    loaded = ctypes.CDLL(str(build().build_shared(CACHE, levels[level] if level else None)))
+    sources = None if whole else [build().HOST / name for name in LEVELLED]
+    loaded = ctypes.CDLL(str(build().build_shared(CACHE, levels[level], sources)))
     loaded.hipc_last_error.restype = ctypes.c_char_p
     for name in ("hipc_arena_bytes", "hipc_arena_peak"):
         getattr(loaded, name).restype = ctypes.c_int64

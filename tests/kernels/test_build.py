@@ -139,7 +139,7 @@ def test_native_code_needs_no_compiler_support_library(bitcode: dict[str, Path])
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for level, module in modules(bitcode):
-        machine = llvm.Target.from_triple(module.triple).create_target_machine(opt=2, reloc="pic")
+        machine = llvm.Target.from_triple(module.triple).create_target_machine(opt=1, reloc="pic")
         undefined = undefined_in_object(machine.emit_object(module))
         assert "pthread_create" in undefined
         assert not undefined - ALLOWED_UNDEFINED - {"_GLOBAL_OFFSET_TABLE_"}, level

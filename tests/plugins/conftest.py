@@ -20,8 +20,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PREAMBLE = """
 import os
-from hip_compiler.plugin import *
-from hip_compiler.plugin import hookimpl
+from hip_compiler.plugin import (
+    AttributeDef, BitcodeContribution, CallLowering, DialectContribution, Lazy, LibraryContribution, OnnxOpClaim,
+    OpDef, OperandDef, PassContribution, PipelineContribution, PipelineSlot, PlainOpDef, SlotRequest,
+    TargetContribution, TensorSpec, hookimpl,
+)
 
 with open(os.environ.get("IMPORT_LOG", os.devnull), "a") as log:
     log.write(__name__ + "\\n")

@@ -54,7 +54,9 @@ def test_programs_register(program: str, tmp_path: Path) -> None:
     assert len(collect("the guide", lambda: plugin)) >= len(hooks)
 
 
-def test_transcripts_are_what_the_commands_print(sample: Site) -> None:
+def test_transcripts_are_what_the_commands_print(sample: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "false")
+    monkeypatch.chdir(ROOT)
     assert TRANSCRIPTS
     for transcript in TRANSCRIPTS:
         for block in re.split(r"^\$ ", transcript, flags=re.MULTILINE)[1:]:

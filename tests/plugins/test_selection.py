@@ -93,14 +93,14 @@ def test_fifty_plugins_add_little_time(install: Install) -> None:
 import time
 from hip_compiler.registry.registry import survey
 survey([])
-start = time.perf_counter()
+start = time.process_time()
 registry = survey()
-print(time.perf_counter() - start, len(registry.slot_requests))
+print(time.process_time() - start, len(registry.slot_requests))
 """
-    seconds, count = min(site.run("-c", code).stdout.split() for _ in range(3))
-    assert int(count) == 50
-    # 150 ms is the promise; a busy machine gets some slack.
-    assert float(seconds) < 0.45
+    # Seconds of this process, not of the clock: the machine may be busy with other tests.
+    runs = [site.run("-c", code).stdout.split() for _ in range(3)]
+    assert {count for _, count in runs} == {"50"}
+    assert min(float(seconds) for seconds, _ in runs) < 0.15
 
 
 def test_an_api_range_admits_this_version(install: Install) -> None:
@@ -143,3 +143,16 @@ def test_another_api_is_refused_before_anything_is_imported(install: Install, ap
     assert done.returncode == 1
     assert done.stderr.splitlines() == lines
     assert site.imported() == []
+
+
+def test_the_digest_follows_what_is_active_and_what_its_files_hold(install: Install) -> None:
+    def digest(site: Site, plugins: str | None = None) -> str:
+        code = "from hip_compiler.registry.registry import load_registry\nprint(load_registry().digest)"
+        return site.run("-c", code, plugins=plugins).stdout.strip()
+
+    site = install(marking("alpha"), marking("beta"))
+    again = install(marking("alpha"), marking("beta"))
+    changed = install(marking("alpha"), Distribution("beta", marking("beta").code + "\n# another implementation\n"))
+    digests = [digest(site), digest(site, "beta,alpha"), digest(site, "alpha"), digest(changed)]
+    assert digest(again) == digests[0]
+    assert len(set(digests)) == len(digests) and all(len(text) == 64 for text in digests)

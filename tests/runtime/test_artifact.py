@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import Artifact, Metadata, Session, cpu
@@ -40,6 +42,32 @@ def test_metadata_round_trip() -> None:
         "int4", ("n", 3, "?0"), ops={"hip.matmul": 2}, arena={"peak": 64}, libraries=("libm.so.6",)
     )
     assert Metadata.from_json(first.to_json()) == first
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2**40) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = sorted(json.loads(programs.metadata().to_json()))
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON, min_size=1))
+@settings(deadline=None, max_examples=300)
+def test_any_change_of_the_metadata_is_understood_or_refused(changes: dict[str, Any]) -> None:
+    document = json.loads(programs.metadata().to_json()) | changes
+    try:
+        found = Metadata.from_json(json.dumps(document))
+    except HipCompilerError as error:
+        assert error.code == ErrorCode.ARTIFACT
+    else:
+        assert Metadata.from_json(found.to_json()).inputs == found.inputs
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", "[" * 100000])
+def test_what_is_no_metadata(text: str) -> None:
+    with pytest.raises(HipCompilerError, match="description of the artifact is damaged"):
+        Metadata.from_json(text)
 
 
 def test_constants_are_mapped(tmp_path: Path, runtime: Path) -> None:
@@ -97,6 +125,7 @@ Damage = Callable[[Path], object]
             ErrorCode.ARTIFACT,
             "not an element type",
         ),
+        (lambda f: edit(f, opt_level=9), ErrorCode.ARTIFACT, "9 is not an optimisation level"),
         (lambda f: edit(f, constants={"file": "../c", "bytes": 1}), ErrorCode.ARTIFACT, "not the name of a file"),
         (lambda f: edit(f, abi_version=7), ErrorCode.ABI_MISMATCH, f"version 7, this package has {ABI_VERSION}"),
         (lambda f: edit(f, target="moon"), ErrorCode.TARGET_UNKNOWN, "target 'moon'"),
@@ -241,6 +270,38 @@ def test_two_writers_and_a_reader(tmp_path: Path) -> None:
     assert seen <= {"test", "first", "second"}
     assert Artifact.load(folder).model_bitcode()
     assert [path.name for path in tmp_path.iterdir()] == ["m.hipc"]
+
+
+def test_a_session_is_of_one_generation(tmp_path: Path, runtime: Path) -> None:
+    folder = tmp_path / "m.hipc"
+    constants = np.full(4, 100, np.float32)
+    plain = programs.copy_program()
+    affine = programs.affine_program(16)
+    stop = threading.Event()
+
+    def publish(name: str) -> None:
+        description = dataclasses.replace(programs.metadata(), name=name)
+        if name == "plain":
+            programs.save(folder, plain, description)
+        else:
+            programs.save(folder, affine, description, write_constants=lambda path: constants.tofile(path))
+
+    def redeploy() -> None:
+        while not stop.is_set():
+            publish("affine")
+            publish("plain")
+
+    publish("plain")
+    writer = threading.Thread(target=redeploy)
+    writer.start()
+    try:
+        for _ in range(20):
+            with Session(folder, 1, runtime_bitcode=runtime) as session:
+                expected = {"plain": 5, "affine": 110}[session.metadata.name]
+                assert session.run({"x": [5.0]})["y"] == [expected]
+    finally:
+        stop.set()
+        writer.join()
 
 
 def test_the_abi_is_that_of_the_header() -> None:

@@ -90,21 +90,17 @@ def _concat(op: OnnxOp, *parts: np.ndarray) -> np.ndarray:
 
 
 def _slice(op: OnnxOp, data: np.ndarray, *inputs: np.ndarray | None) -> np.ndarray | None:
-    if op.version < 10:
-        starts, ends = op.attr("starts"), op.attr("ends")
-        axes, steps = op.attr("axes", range(len(starts))), [1] * len(starts)
-    else:
-        if any(array is not None and array.dtype == object for array in inputs):
-            return None
-        given = [None if array is None else [int(v) for v in array.flat] for array in inputs] + [None, None]
-        starts, ends = given[0], given[1]
-        axes = given[2] if given[2] is not None else range(len(starts))
-        steps = given[3] if given[3] is not None else [1] * len(starts)
+    if any(array is not None and array.dtype == object for array in inputs):
+        return None
+    given = [None if array is None else [int(v) for v in array.flat] for array in (*inputs, None, None)]
+    starts: list[int] = given[0] or [] if op.version >= 10 else op.attr("starts")
+    ends: list[int] = given[1] or [] if op.version >= 10 else op.attr("ends")
+    axes = (given[2] if op.version >= 10 else op.attr("axes")) or range(len(starts))
+    steps = given[3] or [1] * len(starts)
     window = [slice(None)] * data.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        stop: int | None = end
-        if step < 0 and end < -data.shape[axis]:
-            stop = None
+        # Python reads a negative end from the back; beyond the front it means "to the very first".
+        stop = None if step < 0 and end < -data.shape[axis] else end
         window[axis] = slice(start, stop, step)
     return data[tuple(window)]
 
@@ -162,13 +158,17 @@ def _equal(op: OnnxOp, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         x, y = _dim(left[position]), _dim(right[position])
         if x == y:
             decided[position] = True
-        elif x.value is not None and y.value is not None:
-            decided[position] = False
-        elif (x.value if x.value is not None else y.value or 0) < 0 and is_extent(x if x.value is None else y):
+        elif (x.value is not None and y.value is not None) or (
+            (x.value if x.value is not None else y.value or 0) < 0 and is_extent(x if x.value is None else y)
+        ):
             decided[position] = False
         else:
             return None
     return decided
+
+
+def _never_equal(number: Dim, extent: Dim) -> bool:
+    return number.value is not None and number.value < 0 and is_extent(extent)
 
 
 def is_extent(value: Dim) -> bool:
@@ -195,13 +195,13 @@ def _expand(op: OnnxOp, data: np.ndarray, shape: np.ndarray) -> np.ndarray | Non
 def _range(op: OnnxOp, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray | None:
     if object in (start.dtype, limit.dtype, delta.dtype) or delta == 0:
         return None
-    return np.arange(start, limit, delta, dtype=start.dtype)
+    return np.arange(int(start), int(limit), int(delta), dtype=start.dtype)
 
 
 def _reduce_prod(op: OnnxOp, data: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:
     op.ignore("noop_with_empty_axes")
-    axes = _axes(op, rest) or None
-    return np.asarray(np.multiply.reduce(data, axis=axes, keepdims=bool(op.attr("keepdims", 1))))
+    product: Any = np.multiply.reduce
+    return np.asarray(product(data, axis=_axes(op, rest) or None, keepdims=bool(op.attr("keepdims", 1))))
 
 
 def _constant_of_shape(op: OnnxOp, shape: np.ndarray) -> np.ndarray | None:

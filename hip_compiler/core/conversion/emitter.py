@@ -144,7 +144,9 @@ class Emitter:
         if shapes is None:
             view = OpShapes(
                 inputs={operand: None if source is None else source.shape for operand, source in inputs.items()},
-                dtypes={operand: None if source is None else source.dtype.storage for operand, source in inputs.items()},
+                dtypes={
+                    operand: None if source is None else source.dtype.storage for operand, source in inputs.items()
+                },
                 attributes={a.name: attributes.get(a.name, a.default) for a in definition.attributes},
                 values={o: s.extents() for o, s in inputs.items() if s is not None and s.extents() is not None},  # type: ignore[misc]
             )
@@ -165,9 +167,7 @@ class Emitter:
 
     # ---- generic loops ------------------------------------------------------------------------------
 
-    def elementwise(
-        self, body: Body, inputs: Sequence[Tensor], dtype: DType, shape: Shape | None = None
-    ) -> Tensor:
+    def elementwise(self, body: Body, inputs: Sequence[Tensor], dtype: DType, shape: Shape | None = None) -> Tensor:
         """Apply a scalar function to broadcast operands.
 
         Args:
@@ -182,7 +182,8 @@ class Emitter:
             raise NotSupportedError(str(error)) from None
         rank = len(out)
         literals = {i: source.constant.item() for i, source in enumerate(inputs) if _is_literal(source, rank)}  # type: ignore[union-attr]
-        loops, picked = [], []
+        loops: list[tuple[int, Tensor, Any]] = []
+        picked: list[tuple[int, Tensor, Any]] = []
         for i, source in enumerate(inputs):
             if i in literals:
                 continue
@@ -345,9 +346,7 @@ class Emitter:
         """The tensor broadcast to a shape."""
         return source if source.shape == shape else self.elementwise(lambda x: x, [source], source.dtype, shape)
 
-    def index_map(
-        self, source: Tensor, shape: Shape, position: Callable[[Sequence[Any]], Sequence[Any]]
-    ) -> Tensor:
+    def index_map(self, source: Tensor, shape: Shape, position: Callable[[Sequence[Any]], Sequence[Any]]) -> Tensor:
         """A tensor whose element at a position is the source's element at another, as a function of it."""
 
         def body(*_: Any) -> list[Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
-import numpy as np
 
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.mlir import arith
@@ -53,9 +53,9 @@ def highest(dtype: DType) -> float:
     return 1 if dtype.kind == "bool" else int(_integer_info(dtype).max)
 
 
-def _integer_info(dtype: DType) -> np.iinfo:
+def _integer_info(dtype: DType) -> Any:
     assert dtype.numpy is not None
-    return ml_dtypes.iinfo(dtype.numpy) if dtype.size == 1 else np.iinfo(dtype.numpy)
+    return ml_dtypes.iinfo(dtype.numpy)
 
 
 REDUCTIONS: dict[str, Reduction] = {

@@ -10,6 +10,8 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import AttributeDef, OpDef, OperandDef
 
 SEGMENTS = "operandSegmentSizes"
+DTYPES = "dtypes"
+"""Optional on every operation: ONNX element type per operand, where the signless storage type does not tell."""
 RESULT_SEGMENTS = "resultSegmentSizes"
 Operands = Sequence[Any]
 """One entry per operand of the definition: a value, None where it is absent, a sequence where it is variadic."""

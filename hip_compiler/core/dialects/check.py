@@ -5,7 +5,14 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from hip_compiler.core.dialects.access import RESULT_SEGMENTS, SEGMENTS, needs_segments, python_value, segment_sizes
+from hip_compiler.core.dialects.access import (
+    DTYPES,
+    RESULT_SEGMENTS,
+    SEGMENTS,
+    needs_segments,
+    python_value,
+    segment_sizes,
+)
 from hip_compiler.core.mlir import ir
 from hip_compiler.registry.contributions import OpDef, PlainOpDef
 
@@ -54,7 +61,7 @@ def _check_attributes(op: OpDef, operation: Any) -> str | None:
     known = {definition.name: definition for definition in op.attributes}
     for attribute in operation.attributes:
         # Dotted names are discardable attributes of some dialect; upstream passes mark ops with "__...".
-        own = attribute in known or attribute in (SEGMENTS, RESULT_SEGMENTS)
+        own = attribute in known or attribute in (SEGMENTS, RESULT_SEGMENTS, DTYPES)
         if not own and "." not in attribute and not attribute.startswith("__"):
             nearest = get_close_matches(attribute, known, n=1)
             return f"unknown attribute '{attribute}'" + (f"; did you mean '{nearest[0]}'?" if nearest else "")

@@ -9,7 +9,7 @@ import numpy as np
 from hip_compiler.core.mlir import ir
 from hip_compiler.dtypes import DType
 
-_INTEGERS = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_INTEGERS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 
 
 def storage_dense(array: np.ndarray, dtype: DType) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional, Protocol
+from typing import Any, Protocol
 
 from hip_compiler.core.dialects.access import segment_sizes
 from hip_compiler.core.dialects.check import check_op
@@ -53,7 +53,7 @@ def _make_dialect_class(dialect: DialectContribution) -> Any:
         fields = _fields("in", op.inputs, ext.Operand) | _fields("out", op.outputs, ext.Operand)
         # Optional results serve both forms: one per destination, or none at all. (Results in one variadic group
         # would have to be of one type.)
-        fields |= {f"tensor_{output.name}": Optional[ext.Result[Any]] for output in op.outputs}
+        fields |= {f"tensor_{output.name}": ext.Result[Any] | None for output in op.outputs}
         _make_op_class(made, op, fields, [_destination_effects(op)])
     for plain in dialect.plain_ops:
         fields = _fields("in", plain.operands, ext.Operand) | _fields("result", plain.results, ext.Result)
@@ -65,7 +65,7 @@ def _make_op_class(dialect: Any, op: OpDef | PlainOpDef, fields: dict[str, Any],
     def verify_invariants(operation: Any) -> bool:
         try:
             problem = check_op(op, operation.operation)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  a verifier may be a plugin's
             # An exception must not travel through MLIR's verifier.
             problem = f"its verifier failed with {type(error).__name__}: {error}"
         if problem is not None:

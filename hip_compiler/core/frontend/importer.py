@@ -11,8 +11,9 @@ from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.frontend.builder import GraphBuilder, Scope
 from hip_compiler.core.frontend.external import ExternalData
 from hip_compiler.core.frontend.inference import InferredGraph, infer_graph
-from hip_compiler.core.frontend.load import load_model
+from hip_compiler.core.frontend.load import LoadedModel, load_model
 from hip_compiler.core.frontend.opsets import DEFAULT_DOMAIN, imported_opsets, opset_findings
+from hip_compiler.core.frontend.schema import refuse_malformed
 from hip_compiler.core.mlir import ir
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 
@@ -47,10 +48,22 @@ def import_model(
             data, or breaks the specification; `HIPC0200` for an operator set version outside of the known ones.
     """
     loaded = load_model(model, base_dir)
-    opsets = imported_opsets(loaded.proto, loaded.source)
     if name is None:
-        stem = Path(model).stem if isinstance(model, (str, Path)) else ""
-        name = stem or loaded.proto.graph.name or "model"
+        name = Path(model).stem if isinstance(model, (str, Path)) else ""
+    try:
+        return _import(loaded, context, constants, name, findings)
+    except UnicodeDecodeError as error:
+        # ONNX's own C++ checks more texts than the names that matter here.
+        raise HipCompilerError(
+            ErrorCode.MODEL_INVALID, "a name in the model is no UTF-8 text", where=loaded.source, why=str(error)
+        ) from error
+
+
+def _import(
+    loaded: LoadedModel, context: Any, constants: ConstantPool, name: str, findings: list[Unsupported] | None
+) -> Any:
+    name = name or loaded.proto.graph.name or "model"
+    opsets = imported_opsets(loaded.proto, loaded.source)
     unsupported = opset_findings(opsets, name)
     if findings is not None:
         findings += unsupported
@@ -69,6 +82,7 @@ def import_model(
         module.operation.attributes["onnx.model"] = ir.StringAttr.get(name)
         builder = GraphBuilder(constants, ExternalData(loaded.roots))
         _build_function(module, loaded.proto.graph, inferred, builder)
+        refuse_malformed(module)
     return module
 
 

@@ -12,6 +12,17 @@ from hip_compiler.core.frontend.functions import inline_functions
 KEPT_ELEMENTS = 1024
 """Initialisers of at most so many elements keep their contents: shapes, axes and the like decide other shapes."""
 
+_HIDDEN = "hip.hidden:"
+# Seen in onnx 1.23: their inference reads the type of an input without asking whether it has one.
+_CRASHING = frozenset(
+    {
+        ("", "RegexFullMatch"),
+        ("ai.onnx", "RegexFullMatch"),
+        ("ai.onnx.ml", "LabelEncoder"),
+        ("ai.onnx.ml", "TreeEnsemble"),
+    }
+)
+
 
 @dataclass(frozen=True)
 class InferredGraph:
@@ -79,10 +90,36 @@ def infer_graph(model: onnx.ModelProto, opsets: dict[str, int]) -> InferredGraph
 
 
 def _infer(skeleton: onnx.ModelProto) -> onnx.ModelProto:
+    hidden = _hide(skeleton.graph)
+    skeleton.opset_import.extend(onnx.helper.make_opsetid(_HIDDEN + domain, 1) for domain in sorted(hidden))
     try:
-        return onnx.shape_inference.infer_shapes(skeleton, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(skeleton, data_prop=True)
     except Exception:  # noqa: BLE001 - the types only help: any failure of ONNX's inference leaves them out
-        return skeleton
+        inferred = skeleton
+    if hidden:
+        _unhide(inferred.graph)
+    return inferred
+
+
+def _hide(graph: onnx.GraphProto) -> set[str]:
+    """Move nodes that ONNX's inference crashes on to domains that it does not know; returns their domains."""
+    domains: set[str] = set()
+    for node in graph.node:
+        if (node.domain, node.op_type) in _CRASHING:
+            domains.add(node.domain)
+            node.domain = _HIDDEN + node.domain
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                domains |= _hide(attribute.g)
+    return domains
+
+
+def _unhide(graph: onnx.GraphProto) -> None:
+    for node in graph.node:
+        node.domain = node.domain.removeprefix(_HIDDEN)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _unhide(attribute.g)
 
 
 def _large_constant(node: onnx.NodeProto) -> onnx.TensorProto | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def load_model(model: str | Path | bytes | onnx.ModelProto, base_dir: Path | Non
         base_dir: folder of external data; for a path, its own folder when not given.
 
     Raises:
-        HipCompilerError: `HIPC0100` when there is no readable ONNX model.
+        HipCompilerError: `HIPC0100` when there is no readable ONNX model, `HIPC0102` for names that are no text.
     """
     roots: tuple[Path, ...]
     if isinstance(model, onnx.ModelProto):
@@ -71,7 +72,39 @@ def load_model(model: str | Path | bytes | onnx.ModelProto, base_dir: Path | Non
         )
     if not proto.HasField("graph"):
         raise HipCompilerError(ErrorCode.MODEL_UNREADABLE, "the model holds no graph", where=source)
+    if not all(isinstance(text, str) for text in _texts(proto.graph)) or not all(
+        isinstance(text, str) for function in proto.functions for text in _function_texts(function)
+    ):
+        # Protobuf hands text that is no UTF-8 out as bytes.
+        raise HipCompilerError(ErrorCode.MODEL_INVALID, "a name in the model is no UTF-8 text", where=source)
     return LoadedModel(proto, roots, source)
+
+
+def _texts(graph: onnx.GraphProto) -> Iterator[object]:
+    """Every name in a graph and its subgraphs."""
+    yield graph.name
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        yield info.name
+        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+    for node in graph.node:
+        yield from _node_texts(node)
+
+
+def _function_texts(function: onnx.FunctionProto) -> Iterator[object]:
+    yield from (function.name, function.domain, function.overload, *function.input, *function.output)
+    for node in function.node:
+        yield from _node_texts(node)
+
+
+def _node_texts(node: onnx.NodeProto) -> Iterator[object]:
+    yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+    for attribute in node.attribute:
+        yield attribute.name
+        yield attribute.ref_attr_name
+        if attribute.HasField("g"):
+            yield from _texts(attribute.g)
 
 
 def _read(path: Path) -> onnx.ModelProto:

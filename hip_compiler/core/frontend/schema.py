@@ -10,7 +10,7 @@ import onnx
 from hip_compiler.core.frontend.node import PREFIX, RESERVED, domain_of, unsupported
 from hip_compiler.core.frontend.opsets import DEFAULT_DOMAIN, module_opsets, opset_of
 from hip_compiler.core.mlir import ir
-from hip_compiler.errors import Unsupported
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
 
 PSEUDO_OPS = frozenset({"onnx.NoValue", "onnx.Yield", "onnx.Constant"})
 """Operations that the dialect adds to ONNX, or spells in its own way."""
@@ -62,6 +62,36 @@ def verify_onnx(op: Any, opset: int) -> str | None:
     if schema.deprecated:
         return f"{op_type} was removed from ONNX in opset {schema.since_version}"
     return _arity(op, schema) or _attributes(op, schema)
+
+
+def refuse_malformed(module: Any) -> None:
+    """Check arity and attributes of every operation whose schema ONNX defines; passes rely on them.
+
+    Operators that ONNX does not define, in this version or at all, are left for conversion to report.
+
+    Raises:
+        HipCompilerError: `HIPC0102` with every node that breaks its schema.
+    """
+    opsets = module_opsets(module)
+    details: list[str] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.startswith(PREFIX) and op.name not in PSEUDO_OPS:
+            schema = schema_of(op.name.removeprefix(PREFIX), opset_of(op, opsets), domain_of(op))
+            reason = None if schema is None else _arity(op, schema) or _attributes(op, schema)
+            if reason is not None:
+                details.append(str(unsupported(op, reason, opsets)))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if details:
+        raise HipCompilerError(
+            ErrorCode.MODEL_INVALID,
+            f"{len(details)} node{'s' if len(details) > 1 else ''} of the model break{'' if len(details) > 1 else 's'} "
+            "the definition of the operator",
+            details=details,
+            hint="onnx.checker.check_model says more; export the model again",
+        )
 
 
 def verify_module(module: Any) -> list[Unsupported]:

@@ -11,7 +11,7 @@ from hip_compiler.core.passes.base import PassContext
 
 @dataclass(frozen=True)
 class AddContextArg:
-    """In: functions of any form. Out: the same, with `%ctx: !hip.context` as argument 0 of every function with a body."""
+    """In: functions of any form. Out: the same, with `%ctx: !hip.context` as argument 0 of each that has a body."""
 
     def apply(self, module: Any, context: PassContext) -> None:
         kind = ir.Type.parse("!hip.context")

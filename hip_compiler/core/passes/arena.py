@@ -113,7 +113,11 @@ def _place(
     peak = 0
     for number in order:
         size = lifetimes[number].size
-        taken = sorted((offsets[other], offsets[other] + lifetimes[other].size) for other in neighbours[number] if offsets[other] >= 0)
+        taken = sorted(
+            (offsets[other], offsets[other] + lifetimes[other].size)
+            for other in neighbours[number]
+            if offsets[other] >= 0
+        )
         offset, smallest, top = -1, 0, 0
         for low, high in taken:
             gap = low - top

@@ -52,7 +52,9 @@ def _copy_for_dense_users(view: Any) -> None:
         return
     kind = view.result.type
     with ir.InsertionPoint.after(view), view.location:
-        sizes = [tensor.DimOp(view.result, index(axis)).result for axis in range(kind.rank) if kind.is_dynamic_dim(axis)]
+        sizes = [
+            tensor.DimOp(view.result, index(axis)).result for axis in range(kind.rank) if kind.is_dynamic_dim(axis)
+        ]
         empty = ir.Operation.create("tensor.empty", results=[kind], operands=sizes).result
         copy = linalg.copy(view.result, outs=[empty])
     for use in users:
@@ -85,7 +87,7 @@ def _owner_name(value: Any) -> str:
 
 
 def _one_user_each(empty: Any) -> None:
-    """CSE merges equal destinations; a buffer per user keeps lifetimes short, and two results of one operation apart."""
+    """Undo CSE of destinations: a buffer per user keeps lifetimes short, and two results of one operation apart."""
     for use in list(empty.result.uses)[1:]:
         with ir.InsertionPoint(empty), empty.location:
             twin = ir.Operation.create("tensor.empty", results=[empty.result.type], operands=list(empty.operands))

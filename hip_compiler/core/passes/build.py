@@ -75,13 +75,18 @@ def all_operations(function: Any) -> list[Any]:
 
 
 def place_of(op: Any) -> str:
-    """The ONNX node that an operation came from: the name in its location."""
-    return _location_name(op.location) or str(op.location).removeprefix("loc(").removesuffix(")").strip('"')
+    """The ONNX node that an operation came from: the name in its location; empty where it has none."""
+    location = op.location
+    if isinstance(location, ir.UnknownLoc):
+        return ""
+    return _location_name(location) or str(location).removeprefix("loc(").removesuffix(")").strip('"')
 
 
 def internal_error(op: Any, what: str, why: str, hint: str = "") -> HipCompilerError:
     """A defect of the pass order or of an earlier pass, told with the place it shows at."""
-    return HipCompilerError(ErrorCode.PASS_FAILED, what, where=f"{place_of(op)} ({op.name})", why=why, hint=hint)
+    return HipCompilerError(
+        ErrorCode.PASS_FAILED, what, where=f"{place_of(op)} ({op.operation.name})".lstrip(), why=why, hint=hint
+    )
 
 
 def _location_name(location: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hip_compiler.core.dialects.access import read_attributes, segment_sizes
+from hip_compiler.core.dialects.access import DTYPES, read_attributes, segment_sizes
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import functions, internal_error, place_of
@@ -140,7 +140,7 @@ class FunctionLowering:
     def _runtime_call(self, op: Any) -> None:
         build, definition = self._build, self._ops[op.operation.name]
         operands = list(op.operands)
-        dtypes = list(op.attributes["dtypes"]) if "dtypes" in op.attributes else [None] * len(operands)
+        dtypes = list(op.attributes[DTYPES]) if DTYPES in op.attributes else [None] * len(operands)
         arguments = [self._context]
         position = 0
         for operand, size in zip(definition.inputs + definition.outputs, segment_sizes(definition, op), strict=True):
@@ -168,7 +168,7 @@ class FunctionLowering:
 
     def _launch(self, op: Any) -> None:
         build = self._build
-        slots = self._argument_slots(len(op.operands) - 2 + 2 * 8 * 4)
+        slots = self._argument_slots(self._kernels.slots(op))
         entry = self._kernels.launch(op, self._operands, slots)
         counts = [build.cast(value, build.i64) for value in list(op.operands)[:2]]
         build.call("hipc_launch", [self._context, entry, slots, *counts])
@@ -288,8 +288,8 @@ class FunctionLowering:
 
 
 def _place(op: Any) -> str:
-    name = op.operation.name
-    return f"{place_of(op)} ({name.partition('.')[2] if name.startswith('hip.') else name})"
+    name, place = op.operation.name.removeprefix("hip."), place_of(op)
+    return f"{place} ({name})" if place else name
 
 
 def _index_constant(value: int) -> Any:

@@ -55,7 +55,9 @@ class _FunctionConversion:
         arguments = list(old_block.arguments)
         if not arguments or str(arguments[0].type) != "!hip.context":
             raise HipCompilerError(
-                ErrorCode.PASS_FAILED, f"@{ENTRY} has no context argument", hint="run hip-add-context-arg before this pass"
+                ErrorCode.PASS_FAILED,
+                f"@{ENTRY} has no context argument",
+                hint="run hip-add-context-arg before this pass",
             )
         inputs = [self._input(position, argument) for position, argument in enumerate(arguments[1:])]
         with ir.InsertionPoint(self.old), self.old.location:
@@ -89,6 +91,8 @@ class _FunctionConversion:
         shape = []
         for axis, extent in enumerate(extents):
             given = names[axis] if axis < len(names) else ""
+            if not any(character.isalnum() for character in given):
+                given = ""  # exporters write "?" for every dimension they know nothing of
             shape.append(dim(extent) if extent is not None else symbol(given or f"?{position}_{axis}"))
         return name, Tensor(tuple(shape), dtype)
 
@@ -102,7 +106,10 @@ class _FunctionConversion:
         function = ir.Operation.create(
             "func.func",
             regions=1,
-            attributes={"sym_name": ir.StringAttr.get(f"{ENTRY}.converted"), "function_type": _function_type(types, [])},
+            attributes={
+                "sym_name": ir.StringAttr.get(f"{ENTRY}.converted"),
+                "function_type": _function_type(types, []),
+            },
         )
         return function, function.regions[0].blocks.append(*types)
 
@@ -177,8 +184,9 @@ class _FunctionConversion:
             for name in attributes
             if name not in ("domain", "region_names") and not name.startswith("hip.")
         }
-        for number, name in enumerate(attributes["region_names"] if "region_names" in attributes else ()):
-            values[name.value] = operation.regions[number]
+        if "region_names" in attributes:
+            for number, name in enumerate(attributes["region_names"]):
+                values[name.value] = operation.regions[number]
         return OnnxOp(
             name=_location_name(operation.location),
             op=operation.name.removeprefix("onnx."),
@@ -198,7 +206,9 @@ class _FunctionConversion:
         outputs = []
         for position, result in enumerate(results):
             attributes = self._interface("res_attrs", position)
-            outputs.append((attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result))
+            outputs.append(
+                (attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result)
+            )
         interface = {"inputs": [_entry(*pair) for pair in inputs], "outputs": [_entry(*pair) for pair in outputs]}
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()

@@ -50,7 +50,8 @@ class ExpandMath:
 
     In: any functions. Out: in kernels, exponentials, logarithms, tanh, erf, sin and cos on `f32` are arithmetic
     (at most 4 ulp); other operations of the table `LIBRARY` are calls of the C library, here and elsewhere. `f16`
-    and `bf16` are computed in `f32`. Integer powers are loops over the bits of the exponent. What has an instruction (sqrt, floor, abs, ...) stays.
+    and `bf16` are computed in `f32`. Integer powers are loops over the bits of the
+    exponent. What has an instruction (sqrt, floor, abs, ...) stays.
     """
 
     name = "hip-expand-math"

@@ -172,8 +172,8 @@ class Extents:
         return self._entry_dims[atom]
 
     def _atom(self, value: Any, position: int = 0, kind: str = "value") -> Dim:
-        key = self._names.get((value, position)) if kind == "dim" else None
-        key = key or (value, position, kind)
+        name = self._names.get((value, position)) if kind == "dim" else None
+        key: Any = name or (value, position, kind)
         if key not in self._symbols:
             named = symbol(key if isinstance(key, str) else f"%{len(self._symbols)}")
             self._symbols[key] = named

@@ -10,7 +10,15 @@ from hip_compiler.core.passes.extents import Extents
 from hip_compiler.core.passes.interface import ENTRY
 
 _DIVISIONS = frozenset(
-    {"arith.divsi", "arith.divui", "arith.ceildivsi", "arith.ceildivui", "arith.floordivsi", "arith.remsi", "arith.remui"}
+    {
+        "arith.divsi",
+        "arith.divui",
+        "arith.ceildivsi",
+        "arith.ceildivui",
+        "arith.floordivsi",
+        "arith.remsi",
+        "arith.remui",
+    }
 )
 
 
@@ -32,8 +40,8 @@ def resolve_dims(function: Any) -> None:
 def hoist_extents(function: Any) -> None:
     """Move integer arithmetic over extents of arguments, and loads from inputs of the graph, to the entry.
 
-    Nobody writes to inputs of the graph. A division moves only where its divisor is a constant other than 0: a check
-    that stands before it may be what keeps the divisor from being 0.
+    Nobody writes to inputs of the graph. A load moves only where it is known to be in bounds, a division
+    only where its divisor is a constant other than 0: a check that stands before them may be what makes them safe.
     """
     block = function.regions[0].blocks[0]
     operations = list(block.operations)
@@ -72,7 +80,7 @@ def _is_movable(op: Any, available: set[Any], inputs: set[Any]) -> bool:
     name = op.operation.name
     operands = list(op.operands)
     if name == "memref.load":
-        return operands[0] in inputs and all(operand in available for operand in operands)
+        return operands[0] in inputs and _is_in_bounds(operands[0].type, operands[1:])
     if name != "memref.dim" and not name.startswith("arith."):
         return False
     if not all(isinstance(result.type, ir.IndexType | ir.IntegerType) for result in op.results):
@@ -83,5 +91,19 @@ def _is_movable(op: Any, available: set[Any], inputs: set[Any]) -> bool:
 
 
 def _is_nonzero_constant(value: Any) -> bool:
+    return _constant(value) not in (None, 0)
+
+
+def _is_in_bounds(memref_type: Any, indices: list[Any]) -> bool:
+    """Whether a load is known to stay inside its memref, so that no check before it matters."""
+    if not memref_type.has_static_shape:
+        return False
+    found = [_constant(index) for index in indices]
+    return all(index is not None and 0 <= index < size for index, size in zip(found, memref_type.shape, strict=True))
+
+
+def _constant(value: Any) -> int | None:
     owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.name == "arith.constant" and owner.attributes["value"].value != 0
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    return int(owner.attributes["value"].value)

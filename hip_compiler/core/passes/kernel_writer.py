@@ -1,4 +1,4 @@
-"""Writes the loops of one kernel: `func.func private @kernel_N(%memory..., %captured..., %extents..., %begin, %end)`."""
+"""Writes the loops of a kernel: `func.func private @kernel_N(%memory..., %captured..., %extents..., %begin, %end)`."""
 
 from __future__ import annotations
 
@@ -167,9 +167,7 @@ class KernelWriter:
         return low, self._build.op("arith.minui", self._build.add(low, self._constant(TILE)), self._value(extent))
 
     def _ceil_divide(self, value: Any) -> Any:
-        return self._build.op(
-            "arith.divui", self._build.add(value, self._constant(TILE - 1)), self._constant(TILE)
-        )
+        return self._build.op("arith.divui", self._build.add(value, self._constant(TILE - 1)), self._constant(TILE))
 
     def _delinearise(self, position: Any, loops: Sequence[Loop], point: Point) -> Point:
         for loop in reversed(loops[1:]):
@@ -218,7 +216,7 @@ class KernelWriter:
             self._write(number, point, value)
 
     def _compute(self, point: Point, totals: Sequence[Any] | None) -> list[Any]:
-        """The body at one point; its yielded values. Without `totals`, old contents of outputs are loaded where used."""
+        """The body at one point; what it yields. Without `totals`, old contents of outputs are loaded where used."""
         spec = self._spec
         values = dict(self._captured)
         first_output = len(spec.inputs) - len(spec.outputs)

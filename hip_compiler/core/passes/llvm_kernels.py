@@ -67,6 +67,11 @@ class KernelLowering:
             self._write_entry(symbol, name, types, len(leading))
         self._entries[name] = KernelEntry(symbol, flat)
 
+    def slots(self, op: Any) -> int:
+        """Slots that the arguments of a `hip.launch` take at most."""
+        values = [argument.owner.operands[0].type for argument in list(op.operands)[2:]]
+        return sum(1 + (2 * kind.rank if isinstance(kind, ir.MemRefType) else 0) for kind in values)
+
     def launch(self, op: Any, operands: OperandLowering, slots: Any) -> Any:
         """Store the arguments of a `hip.launch` in its slots; the address of the entry function."""
         build = self._build
@@ -119,9 +124,7 @@ class KernelLowering:
         """Rebuild a captured memref from its pointer and new arguments for its dynamic sizes and strides."""
         build = self._build
         argument.set_type(build.pointer)
-        extra = [
-            block.add_argument(build.i64, argument.location) for _ in range(dynamic_count(memref_type))
-        ]
+        extra = [block.add_argument(build.i64, argument.location) for _ in range(dynamic_count(memref_type))]
         shape = list(memref_type.shape)
         strides, _ = memref_type.get_strides_and_offset()
         with ir.InsertionPoint.at_block_begin(block):

@@ -124,5 +124,3 @@ def dynamic_count(memref_type: Any) -> int:
     shape = list(memref_type.shape)
     strides, _ = memref_type.get_strides_and_offset()
     return shape.count(DYNAMIC) + list(strides).count(DYNAMIC_STRIDE)
-
-

@@ -75,11 +75,9 @@ def schedule(loops: Sequence[Loop], outputs: Sequence[int]) -> Schedule:
         outputs: numbers of the operands that are written.
     """
     kept = [loop for loop in loops if loop.extent != 1]
-    first = outputs[0]
-    parallel = sorted((l for l in kept if l.parallel), key=lambda l: _magnitude(l.strides[first]), reverse=True)
     reader = _widest_input(kept, outputs)
-    reduction = sorted((l for l in kept if not l.parallel), key=lambda l: _magnitude(l.strides[reader]), reverse=True)
-    parallel, reduction = _collapse(parallel), _collapse(reduction)
+    parallel = _collapse(_by_stride([loop for loop in kept if loop.parallel], outputs[0]))
+    reduction = _collapse(_by_stride([loop for loop in kept if not loop.parallel], reader))
     if reduction:
         return _reducing(parallel, reduction, reader)
     return _elementwise(parallel)
@@ -115,6 +113,10 @@ def _reducing(parallel: list[Loop], reduction: list[Loop], reader: int) -> Sched
     if not outer:
         return Schedule((), (*reduction, innermost), split=True)
     return Schedule(outer, (*reduction, innermost))
+
+
+def _by_stride(loops: list[Loop], operand: int) -> list[Loop]:
+    return sorted(loops, key=lambda loop: _magnitude(loop.strides[operand]), reverse=True)
 
 
 def _collapse(loops: list[Loop]) -> list[Loop]:

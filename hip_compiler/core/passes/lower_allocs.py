@@ -1,4 +1,4 @@
-"""`hip-lower-allocs`: copies become generated kernels, and allocations that no arena holds become calls of the runtime."""
+"""`hip-lower-allocs`: copies become generated kernels, allocations that no arena holds become memory of the run."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ class OutlineKernels:
     Out: each is a `hip.launch` of a private function marked `hip.kernel`. Its memory arguments (the first
     `hip.flat` ones) are one-dimensional and start at the first element of what is passed; strides and extents that
     are not known are index arguments. Contiguous loops are merged, reductions accumulate in registers, equal
-    kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are operands; the others go through `hip.as_argument`.
+    kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are
+    operands; the others go through `hip.as_argument`.
     """
 
     name = "hip-outline-kernels"
@@ -87,7 +88,8 @@ class Outliner:
         arguments = [access.value for access in spec.accesses]
         arguments += [*spec.captured, *(emit(parameter) for parameter in spec.parameters)]
         wrapped = [
-            ir.Operation.create("hip.as_argument", results=[self._argument], operands=[value]).result for value in arguments
+            ir.Operation.create("hip.as_argument", results=[self._argument], operands=[value]).result
+            for value in arguments
         ]
         ir.Operation.create(
             "hip.launch",
@@ -123,7 +125,7 @@ class Outliner:
             captured=tuple(captured),
             parameters=parameters_of(plan, [access.offset for access in accesses]),
             schedule=plan,
-            aliased=self._aliased(list(accesses), set(outputs)),
+            aliased=self._aliased(list(accesses), list(captured), set(outputs)),
         )
 
     def _access(self, op: Any, operand: Any, mapping: Any, extents: dict[int, Extent]) -> Access:
@@ -179,17 +181,23 @@ class Outliner:
         if op.name in PARALLEL_NAMED:
             return [True] * count
         raise internal_error(
-            op, f"{op.name} cannot be outlined", "only linalg.generic states its iterators", "run linalg-generalize-named-ops first"
+            op,
+            f"{op.name} cannot be outlined",
+            "only linalg.generic states its iterators",
+            "run linalg-generalize-named-ops first",
         )
 
-    def _aliased(self, accesses: list[Access], written: set[int]) -> frozenset[int]:
-        roots = [self._root(access.value) for access in accesses]
+    def _aliased(self, accesses: list[Access], captured: list[Any], written: set[int]) -> frozenset[int]:
+        """Numbers of the accesses that may overlap one that is written, or are written and may be read otherwise."""
+        memory = [access.value for access in accesses]
+        memory += [value for value in captured if isinstance(value.type, ir.MemRefType)]
+        roots = [self._root(value) for value in memory]
         overlapping: set[int] = set()
         for output in written:
             for other, root in enumerate(roots):
                 if other != output and (root is None or roots[output] is None or root == roots[output]):
                     overlapping |= {output, other}
-        return frozenset(overlapping)
+        return frozenset(number for number in overlapping if number < len(accesses))
 
     def _root(self, value: Any) -> Any:
         """The buffer that a view looks into, when it is one that nothing else overlaps."""
@@ -234,7 +242,9 @@ def _linear(op: Any, expression: Any, row: list[int], factor: int) -> int:
         for scale, scaled in ((expression.lhs, expression.rhs), (expression.rhs, expression.lhs)):
             if isinstance(scale, ir.AffineConstantExpr):
                 return _linear(op, scaled, row, factor * int(scale.value))
-    raise internal_error(op, f"the indexing map entry {expression} is not linear", "kernels step through memory by strides")
+    raise internal_error(
+        op, f"the indexing map entry {expression} is not linear", "kernels step through memory by strides"
+    )
 
 
 def _captured(body: Any) -> list[Any]:
@@ -269,7 +279,7 @@ def _key(spec: KernelSpec) -> Any:
         return extent if isinstance(extent, int) else numbers.get(extent, "bound")
 
     def loops(level: tuple[Loop, ...]) -> Any:
-        return tuple((known(l.extent), l.parallel, tuple(map(known, l.strides)), l.index) for l in level)
+        return tuple((known(loop.extent), loop.parallel, tuple(map(known, loop.strides)), loop.index) for loop in level)
 
     plan: Schedule = spec.schedule
     outer, inner = loops(plan.outer), loops(plan.inner)
@@ -319,5 +329,3 @@ def _fingerprint(body: Any, captured: dict[Any, int]) -> Any:
         return tuple(rows)
 
     return visit(body)
-
-

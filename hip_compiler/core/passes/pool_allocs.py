@@ -11,7 +11,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.arena import Lifetime, Plan, plan_offsets
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import Builder, functions_in
-from hip_compiler.core.passes.extents import Extent, Extents
+from hip_compiler.core.passes.extents import Extent, Extents, times
 from hip_compiler.core.passes.hoist_extents import hoist_extents, resolve_dims
 from hip_compiler.core.passes.lifetimes import Buffer, Lifetimes
 from hip_compiler.shapes import Dim
@@ -90,7 +90,8 @@ class PoolPlanner:
             if op.operation == first:
                 break
             known.update(op.results)
-        planned, late = [], []
+        planned: list[tuple[Buffer, Extent]] = []
+        late: list[tuple[Buffer, Extent]] = []
         for buffer in pooled:
             size = self._extents.bytes(buffer.op.results[0])
             at_entry = all(value in known for value in self._extents.values(size))
@@ -116,20 +117,24 @@ class PoolPlanner:
             op.operation.erase()
 
     def _groups(self, planned: Sequence[tuple[Buffer, Extent]]) -> list[Group]:
-        groups: dict[Any, Group] = {}
+        groups: dict[Extent, Group] = {}
+        small: dict[Extent, list[tuple[Buffer, int]]] = {}
         for buffer, size in planned:
             factor, unit = _split(size)
-            exact = factor % self._alignment == 0
-            if unit == 1 or exact or factor >= WASTE * self._alignment:
-                factor = -(-factor // self._alignment) * self._alignment
-                group = groups.setdefault(unit, Group(unit, False, [], []))
-            else:
-                group = groups.setdefault((factor, unit), Group(size, True, [], []))
-                factor = 1
+            if unit != 1 and factor % self._alignment and factor < WASTE * self._alignment:
+                small.setdefault(unit, []).append((buffer, factor))
+                continue
+            group = groups.setdefault(unit, Group(unit, False, [], []))
             group.buffers.append(buffer)
-            group.sizes.append(factor)
+            group.sizes.append(-(-factor // self._alignment) * self._alignment)
+        rounded = []
+        for unit, members in small.items():
+            # Rounding the common part wastes less than an alignment for each time that it is in a size.
+            common = gcd(*(factor for _, factor in members))
+            sizes = [factor // common for _, factor in members]
+            rounded.append(Group(times(unit, common), True, [buffer for buffer, _ in members], sizes))
         # Offsets of static buffers are constants when their group comes first.
-        return sorted(groups.values(), key=lambda group: not isinstance(group.unit, int))
+        return [*sorted(groups.values(), key=lambda group: group.unit != 1), *rounded]
 
     def _place(self, groups: list[Group], summary: dict[str, Any]) -> None:
         build = self._build

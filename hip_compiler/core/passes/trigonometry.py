@@ -105,7 +105,9 @@ class Trigonometry:
         math = self._math
         bits = math.bits(x)
         exponent = math.int_op("arith.andi", math.int_op("arith.shrui", bits, math.integer(23)), math.integer(255))
-        mantissa = math.int_op("arith.ori", math.int_op("arith.andi", bits, math.integer(0x7FFFFF)), math.integer(0x800000))
+        mantissa = math.int_op(
+            "arith.ori", math.int_op("arith.andi", bits, math.integer(0x7FFFFF)), math.integer(0x800000)
+        )
         mantissa = math.op("arith.extui", self._i64, mantissa)
         row = math.int_op("arith.shli", exponent, math.integer(1))
         high, low = self._load(row), self._load(math.int_op("arith.addi", row, math.integer(1)))

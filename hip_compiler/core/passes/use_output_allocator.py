@@ -142,7 +142,9 @@ class OutputPlacement:
         kind = buffer.type
         dynamic = ir.ShapedType.get_dynamic_size()
         sizes, strides = self._extents.sizes(buffer), self._extents.strides(buffer)
-        size_operands = [self._extents.emit(s) for s, static in zip(sizes, kind.shape, strict=True) if static == dynamic]
+        size_operands = [
+            self._extents.emit(s) for s, static in zip(sizes, kind.shape, strict=True) if static == dynamic
+        ]
         known_strides = _static_strides(list(kind.shape))
         stride_operands = [
             self._extents.emit(s) for s, static in zip(strides, known_strides, strict=True) if static == dynamic

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hip_compiler.core.mlir import PassManager
+from hip_compiler.core.mlir import passmanager
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.pipeline.options import make_pass
 from hip_compiler.core.pipeline.text import MODULE, Element, parse
@@ -229,7 +229,7 @@ class Planner:
         for anchor in reversed(path):
             text = f"{anchor}({text})"
         try:
-            PassManager.parse(text, context=self.context)
+            passmanager.PassManager.parse(text, context=self.context)
         except ValueError as error:
             return str(error).strip().splitlines()[0]
         return None

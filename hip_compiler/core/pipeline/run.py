@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hip_compiler.core.mlir import PassManager, ir
+from hip_compiler.core.mlir import ir, passmanager
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline.bundle import write_bundle
 from hip_compiler.core.pipeline.diagnostics import sentences
@@ -83,7 +83,7 @@ def run_plan(plan: Plan, module: Any, context: PassContext, registry: Registry) 
 
 def _run_pass(planned: PlannedPass, module: Any, context: PassContext) -> None:
     if planned.instance is None:
-        manager = PassManager.parse(f"{planned.path[0]}({planned})")
+        manager = passmanager.PassManager.parse(f"{planned.path[0]}({planned})")
         manager.enable_verifier(False)
         try:
             manager.run(module.operation)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +54,7 @@ def _run(text: str, pipeline: str, constants: Sequence[np.ndarray]) -> tuple[Low
     options = CompileOptions()
     with context, ir.Location.unknown():
         module = ir.Module.parse(text)
-        passes = PassContext(options, registry.targets["host"], dict(registry.ops), {}, pool)
+        passes = PassContext(options, registry.targets["host"], dict(registry.ops), constants=pool)
         run_plan(plan_text(registry, options, context, pipeline), module, passes, registry)
         return Lowered(module, str(module), passes.reports), pool
 
@@ -79,21 +80,28 @@ def interface(inputs: dict[str, tuple[str, Sequence[Any]]], outputs: dict[str, t
     return f'module attributes {{hip.interface = "{text}"}}'
 
 
+def compile_module(text: str, constants: Sequence[np.ndarray] = ()) -> Session:
+    """A session for the text of a bufferized module."""
+    lowered, pool = _run(text, TO_LLVM, constants)
+    with lowered.module.context, ir.Location.unknown():
+        document = json.loads(lowered.module.operation.attributes["hip.interface"].value)
+        bitcode = translate(lowered.module)
+    metadata = Metadata("test", "host", tensors(document["inputs"]), tensors(document["outputs"]))
+    artifact = publish(metadata, bitcode, write_constants=pool.write if pool.size else None)
+    return Session(artifact, num_threads=2)
+
+
 @pytest.fixture
-def run_text() -> Callable[..., dict[str, np.ndarray]]:
-    """Compile the text of a bufferized module and run it: feeds by name to outputs by name."""
+def compile_text() -> Iterator[Callable[..., Session]]:
+    """`compile_module`, its sessions closed after the test."""
+    with ExitStack() as stack:
+        yield lambda text, constants=(): stack.enter_context(compile_module(text, constants))
 
-    def run(text: str, feeds: dict[str, np.ndarray], constants: Sequence[np.ndarray] = ()) -> dict[str, np.ndarray]:
-        lowered, pool = _run(text, TO_LLVM, constants)
-        with lowered.module.context, ir.Location.unknown():
-            document = json.loads(lowered.module.operation.attributes["hip.interface"].value)
-            bitcode = translate(lowered.module)
-        metadata = Metadata("test", "host", tensors(document["inputs"]), tensors(document["outputs"]))
-        artifact = publish(metadata, bitcode, write_constants=pool.write if pool.size else None)
-        with Session(artifact, num_threads=2) as session:
-            return dict(session.run(feeds))
 
-    return run
+@pytest.fixture
+def run_text(compile_text: Callable[..., Session]) -> Callable[..., dict[str, np.ndarray]]:
+    """Compile the text of a bufferized module and run it once: feeds by name to outputs by name."""
+    return lambda text, feeds, constants=(): dict(compile_text(text, constants).run(feeds))
 
 
 @pytest.fixture

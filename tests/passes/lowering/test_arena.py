@@ -28,9 +28,11 @@ def overlaps(a: Lifetime, b: Lifetime) -> bool:
 def test_buffers_in_use_together_do_not_overlap(buffers: list[Lifetime]) -> None:
     plan = plan_offsets(buffers)
     assert plan.peak == max(offset + buffer.size for offset, buffer in zip(plan.offsets, buffers, strict=True))
-    assert plan.bound == max(
-        sum(b.size for b in buffers if b.start <= point <= b.end) for point in range(0, 80)
-    ) == lower_bound(buffers)
+    assert (
+        plan.bound
+        == max(sum(b.size for b in buffers if b.start <= point <= b.end) for point in range(80))
+        == lower_bound(buffers)
+    )
     for i, a in enumerate(buffers):
         assert plan.offsets[i] >= 0
         assert plan.offsets[i] % 64 == 0
@@ -59,7 +61,11 @@ def test_layers_with_residuals_stay_near_the_bound() -> None:
         start = layer * 8
         buffers.append(Lifetime(6 * 64, start, start + 8))
         buffers += [
-            Lifetime(generator.choice([6, 6, 6, 18, 24, 96]) * 64, start + step, start + step + generator.choice([1, 1, 2, 3]))
+            Lifetime(
+                generator.choice([6, 6, 6, 18, 24, 96]) * 64,
+                start + step,
+                start + step + generator.choice([1, 1, 2, 3]),
+            )
             for step in range(8)
         ]
     assert plan_offsets(buffers).ratio <= 1.15

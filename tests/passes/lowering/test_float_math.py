@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sin": np.sin,
     "cos": np.cos,
 }
-MAPS = "indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = [\"parallel\"]"
+MAPS = 'indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]'
 
 
 def graph(header: str, names: list[str], kind: str) -> str:
@@ -134,3 +134,26 @@ def test_table_of_two_over_pi() -> None:
             assert window == pytest.approx(turns, rel=1e-15)
         assert 0 <= window < 4
         assert int(table[2 * exponent + 1]) < 2**32
+
+
+def test_integer_powers(run_text: Any, graph_interface: Any) -> None:
+    header = graph_interface({"x": ("i4", ["n"]), "e": ("i4", ["n"])}, {"y": ("i4", ["n"])})
+    text = f"""{header} {{
+    func.func @main_graph(%ctx: !hip.context, %x: memref<?xi32>, %e: memref<?xi32>) -> memref<?xi32> {{
+      %zero = arith.constant 0 : index
+      %n = memref.dim %x, %zero : memref<?xi32>
+      %y = memref.alloc(%n) : memref<?xi32>
+      linalg.generic {{indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>, affine_map<(d) -> (d)>],
+                      iterator_types = ["parallel"]}}
+          ins(%x, %e : memref<?xi32>, memref<?xi32>) outs(%y : memref<?xi32>) {{
+      ^bb0(%a: i32, %b: i32, %out: i32):
+        %power = math.ipowi %a, %b : i32
+        linalg.yield %power : i32
+      }}
+      return %y : memref<?xi32>
+    }}
+    }}"""
+    pairs = [(2, 10), (-3, 3), (7, 0), (0, 0), (5, 1), (1, -4), (-1, -3), (-1, -2), (2, -1), (0, 3), (46340, 2)]
+    x, e = (np.array(column, np.int32) for column in zip(*pairs, strict=True))
+    expected = [1024, -27, 1, 1, 5, 1, -1, 1, 0, 0, 46340**2]
+    np.testing.assert_array_equal(run_text(text, {"x": x, "e": e})["y"], np.array(expected, np.int32))

@@ -14,7 +14,8 @@ func.func @main_graph(%ctx: !hip.context, %x: memref<?x4xf32>, %y: memref<?xf32>
   %zero = arith.constant 0 : index
   %n = memref.dim %x, %zero : memref<?x4xf32>
   %z = memref.alloc(%n) : memref<?x4xf32>
-  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+                                   affine_map<(i, j) -> (i, j)>],
                   iterator_types = ["parallel", "parallel"]}}
       ins(%x, %y : memref<?x4xf32>, memref<?xf32>) outs(%z : memref<?x4xf32>) {{
   ^bb0(%a: f32, %b: f32, %out: f32):
@@ -68,7 +69,10 @@ def test_equal_symbols_must_be_equal(run_text: Any, graph_interface: Any) -> Non
 def test_interface_must_fit_the_graph(passes: Any, graph_interface: Any) -> None:
     header = graph_interface({"x": ("f4", ["n", 5]), "y": ("f4", ["n"])}, {"z": ("f4", ["n", 4])})
     with pytest.raises(HipCompilerError, match="input 'x' is memref"):
-        passes(GRAPH.format(header=header), "hip-use-output-allocator,hip-outline-kernels,convert-scf-to-cf,convert-hip-to-llvm,generate-interface")
+        passes(
+            GRAPH.format(header=header),
+            "hip-use-output-allocator,hip-outline-kernels,convert-scf-to-cf,convert-hip-to-llvm,generate-interface",
+        )
 
 
 def test_module_without_a_graph_is_refused(passes: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 COPY = (
-    "linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = [\"parallel\"]}"
+    'linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}'
     " ins(%IN : memref<SIZExf32>) outs(%OUT : memref<SIZExf32>) {\n"
     "^bb0(%in: f32, %out: f32):\n  linalg.yield %in : f32\n}"
 )
@@ -42,8 +42,8 @@ def test_static_buffers_share_offsets(passes: Any, check: Any) -> None:
 
 
 def test_dynamic_buffers_are_packed_by_their_common_extent(passes: Any, check: Any) -> None:
-    text = f"""
-    func.func @main_graph(%ctx: !hip.context, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {{
+    text = """
+    func.func @main_graph(%ctx: !hip.context, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {
       %zero = arith.constant 0 : index
       %n = memref.dim %x, %zero : memref<?x64xf32>
       %wide = memref.alloc(%n) : memref<?x256xf32>
@@ -57,7 +57,7 @@ def test_dynamic_buffers_are_packed_by_their_common_extent(passes: Any, check: A
       "test.touch"(%again, %flag) : (memref<?x256xf32>, memref<?xi8>) -> ()
       "test.touch"(%flag, %y) : (memref<?xi8>, memref<?x64xf32>) -> ()
       return
-    }}"""
+    }"""
     lowered = passes(text, "hip-pool-allocs,canonicalize,cse")
     check(
         lowered.text,

@@ -345,18 +345,18 @@ def test_transpositions_move_behind_arithmetic_and_cancel(check_numbers: Numbers
         numpy_helper.from_array(random.standard_normal((3, 3, 1, 1)).astype(np.float32), "w"),
         numpy_helper.from_array(random.standard_normal((1, 1, 1, 3)).astype(np.float32), "shift"),
         numpy_helper.from_array(random.standard_normal(3).astype(np.float32), "scale"),
-        numpy_helper.from_array(np.float32(6), "six"),
+        numpy_helper.from_array(np.array(6, np.float32), "six"),
     ]
-    back, forth = {"perm": [0, 2, 3, 1]}, {"perm": [0, 3, 1, 2]}
+    back, forth = [0, 2, 3, 1], [0, 3, 1, 2]
     nodes = [
-        helper.make_node("Transpose", ["x"], ["x1"], **forth),
+        helper.make_node("Transpose", ["x"], ["x1"], perm=forth),
         helper.make_node("Conv", ["x1", "w"], ["c1"]),
-        helper.make_node("Transpose", ["c1"], ["t1"], **back),
+        helper.make_node("Transpose", ["c1"], ["t1"], perm=back),
         helper.make_node("Add", ["shift", "t1"], ["a1"]),
         helper.make_node("Clip", ["a1", "", "six"], ["r1"]),
-        helper.make_node("Transpose", ["r1"], ["x2"], **forth),
+        helper.make_node("Transpose", ["r1"], ["x2"], perm=forth),
         helper.make_node("Conv", ["x2", "w"], ["c2"]),
-        helper.make_node("Transpose", ["c2"], ["t2"], **back),
+        helper.make_node("Transpose", ["c2"], ["t2"], perm=back),
         helper.make_node("Mul", ["t2", "scale"], ["m2"]),
         helper.make_node("Add", ["m2", "r1"], ["y"]),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def same_pads(auto_pad: str, extents: Shape, window: Sequence[int], strides: Seq
 
 def window_attributes(
     emitter: Emitter, op: OnnxOp, x: Tensor, kernel: Sequence[int], filling: float
-) -> tuple[Tensor, dict[str, list[int]]]:
+) -> tuple[Tensor, dict[str, Any]]:
     """strides, pads and dilations of a sliding window, `auto_pad` resolved.
 
     Pads that depend on run-time extents are added to the input here, with the given filling.
@@ -70,7 +71,7 @@ def pad_with(emitter: Emitter, x: Tensor, pads: Sequence[Dim], filling: float) -
     return emitter.hip("hip.pad", inputs, [x.dtype], [shape], mode="constant")[0]
 
 
-def output_extents(x: Tensor, kernel: Sequence[int], window: dict[str, list[int]]) -> Shape:
+def output_extents(x: Tensor, kernel: Sequence[int], window: dict[str, Any]) -> Shape:
     """Spatial extents of a convolution's output."""
     rank = x.rank - 2
     return tuple(
@@ -97,9 +98,8 @@ def known(op: OnnxOp, extents: Sequence[Dim], what: str) -> list[int]:
 def convert_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Convolution over one to three spatial axes, with groups; domain `hip` adds activation and residual sum."""
     x, w, bias, residual = op.input(0), op.input(1), op.optional(2), op.optional(3)
-    epilogue = {}
-    if op.domain:
-        epilogue = {name: op.attr(name) for name in ("activation", "activation_alpha", "activation_beta")}
+    names = ("activation", "activation_alpha", "activation_beta") if op.domain else ()
+    epilogue: dict[str, Any] = {name: op.attr(name) for name in names}
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(3 <= x.rank <= 5 and w.rank == x.rank, f"rank {x.rank}")
     kernel = known(op, w.shape[2:], "the kernel's extents")
@@ -143,7 +143,7 @@ def convert_conv_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
         pads = begins + ends
     elif auto_pad == "VALID":
         pads = [0] * 2 * rank
-    attributes = {
+    attributes: dict[str, Any] = {
         "strides": strides,
         "pads": pads,
         "dilations": dilations,
@@ -164,7 +164,7 @@ def convert_pool(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     extents = x.shape
     x, window = window_attributes(emitter, op, x, kernel, filling)
     op.require(x.shape == extents or op.op != "AveragePool", "auto_pad over extents that are not known")
-    attributes = {"kernel": kernel, **window, "ceil_mode": bool(op.attr("ceil_mode", 0))}
+    attributes: dict[str, Any] = {"kernel": kernel, **window, "ceil_mode": bool(op.attr("ceil_mode", 0))}
     if op.op == "MaxPool" and op.wants(1):
         order = op.attr("storage_order", 0)
         return emitter.hip("hip.max_pool_indices", {"x": x}, [x.dtype, INT64], storage_order=order, **attributes)

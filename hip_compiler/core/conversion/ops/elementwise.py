@@ -12,7 +12,7 @@ from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.reductions import highest, lowest
 from hip_compiler.core.conversion.scalars import BOOL, Scalar, literal, where
 from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_ONNX, DType
+from hip_compiler.dtypes import BY_ONNX
 
 Attributes = Mapping[str, Any]
 Function = Callable[..., Scalar]
@@ -222,7 +222,7 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
     op.require(row.operands is None or len(inputs) == row.operands, f"{len(inputs)} operands")
     for tensor in inputs:
         op.require(tensor.dtype.name in row.dtypes, f"element type {tensor.dtype} is not defined for it")
-    attributes = {name: op.attr(name, default) for name, default in (row.attributes or {}).items()}
+    attributes: dict[str, Any] = {name: op.attr(name, default) for name, default in (row.attributes or {}).items()}
 
     def body(*arguments: Scalar) -> Scalar:
         result = arguments[0] if row.operands is None else row.function(*arguments, **attributes)
@@ -307,5 +307,3 @@ def convert_mean(emitter: Emitter, op: OnnxOp) -> Tensor:
         return total / float(len(arguments))
 
     return emitter.elementwise(body, inputs, inputs[0].dtype)
-
-

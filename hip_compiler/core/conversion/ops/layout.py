@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
         for axis, factor in zip(axes, () if given is None else given.flat, strict=True):
             factors[axis] = float(factor)
         shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": op.attr("mode", "nearest"),
         "coordinate": coordinate,
         "nearest": op.attr("nearest_mode", "floor" if op.version == 10 else "round_prefer_floor"),
@@ -145,7 +146,7 @@ def convert_upsample(emitter: Emitter, op: OnnxOp) -> Tensor:
         factors = [float(factor) for factor in scales.constant.flat]
         shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
     inputs = {"x": x, "scales": scales}
-    attributes = {"mode": op.attr("mode", "nearest"), "coordinate": "asymmetric", "nearest": "floor"}
+    attributes: dict[str, Any] = {"mode": op.attr("mode", "nearest"), "coordinate": "asymmetric", "nearest": "floor"}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
 
 
@@ -170,7 +171,7 @@ def convert_one_hot(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_reverse_sequence(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Every sequence of a batch reversed over its own length."""
     x = op.input(0)
-    attributes = {"batch_axis": op.attr("batch_axis", 1), "time_axis": op.attr("time_axis", 0)}
+    attributes: dict[str, Any] = {"batch_axis": op.attr("batch_axis", 1), "time_axis": op.attr("time_axis", 0)}
     return emitter.hip("hip.reverse_sequence", {"x": x, "lengths": op.input(1)}, [x.dtype], **attributes)[0]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS, NUMBERS
@@ -28,7 +30,7 @@ def multiply(
     *,
     bias: Tensor | None = None,
     residual: Tensor | None = None,
-    **attributes: object,
+    **attributes: Any,
 ) -> Tensor:
     """`hip.matmul` of operands of any rank from 1.
 
@@ -67,7 +69,7 @@ def convert_linear(emitter: Emitter, op: OnnxOp) -> Tensor:
     a, b, bias, residual = op.input(0), op.input(1), op.optional(2), op.optional(3)
     op.require(a.dtype.name in FLOATS, f"element type {a.dtype} is not defined for it")
     shape = (*a.shape[:-1], b.shape[-1])
-    epilogue = {name: op.attr(name) for name in ("activation", "activation_alpha", "activation_beta")}
+    epilogue: dict[str, Any] = {name: op.attr(name) for name in ("activation", "activation_alpha", "activation_beta")}
     rides = residual is not None and residual.shape == shape
     result = multiply(emitter, a, b, bias=bias, residual=residual if rides else None, **epilogue)
     if residual is None or rides:
@@ -82,7 +84,11 @@ def convert_gemm(emitter: Emitter, op: OnnxOp) -> Tensor:
     a, b, c = op.input(0), op.input(1), op.optional(2)
     op.require(a.dtype.name in NUMBERS and a.rank == 2 and b.rank == 2, f"element type {a.dtype}, rank {a.rank}")
     alpha, beta = op.attr("alpha", 1.0), op.attr("beta", 1.0)
-    flags = {"trans_a": bool(op.attr("transA", 0)), "trans_b": bool(op.attr("transB", 0)), "alpha": alpha}
+    flags: dict[str, Any] = {
+        "trans_a": bool(op.attr("transA", 0)),
+        "trans_b": bool(op.attr("transB", 0)),
+        "alpha": alpha,
+    }
     if c is None:
         return multiply(emitter, a, b, **flags)
     columns = b.shape[0 if flags["trans_b"] else 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
@@ -21,7 +22,7 @@ def convert_softmax(emitter: Emitter, op: OnnxOp) -> Tensor:
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     name = "hip.hardmax" if op.op == "Hardmax" else "hip.softmax"
-    log = {} if op.op == "Hardmax" else {"log": op.op == "LogSoftmax"}
+    log: dict[str, Any] = {} if op.op == "Hardmax" else {"log": op.op == "LogSoftmax"}
     if op.version >= 13:
         axis = normalize_axis(op, op.attr("axis", -1), x.rank)
         return emitter.hip(name, {"x": x}, [x.dtype], axis=axis, **log)[0]
@@ -43,7 +44,7 @@ def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     inputs = {"x": x, "scale": _trailing(emitter, op.input(1), tail), "bias": None}
     if op.optional(2) is not None:
         inputs["bias"] = _trailing(emitter, op.input(2), tail)
-    attributes = {"axis": axis, "epsilon": op.attr("epsilon", 1e-5)}
+    attributes: dict[str, Any] = {"axis": axis, "epsilon": op.attr("epsilon", 1e-5)}
     if any(op.wants(i) for i in (1, 2)):
         return emitter.hip("hip.layer_norm_stats", inputs, [x.dtype, FLOAT, FLOAT], **attributes)
     return emitter.hip("hip.layer_norm", inputs, [x.dtype], **attributes)
@@ -105,7 +106,7 @@ def convert_group_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     inputs = {"x": x, "scale": op.input(1), "bias": op.input(2)}
-    attributes = {"groups": op.attr("num_groups"), "epsilon": op.attr("epsilon", 1e-5)}
+    attributes: dict[str, Any] = {"groups": op.attr("num_groups"), "epsilon": op.attr("epsilon", 1e-5)}
     return emitter.hip("hip.group_norm", inputs, [x.dtype], **attributes)[0]
 
 
@@ -114,7 +115,7 @@ def convert_lrn(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Local response normalisation over neighbouring channels."""
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
-    attributes = {
+    attributes: dict[str, Any] = {
         "size": op.attr("size"),
         "alpha": op.attr("alpha", 1e-4),
         "beta": op.attr("beta", 0.75),

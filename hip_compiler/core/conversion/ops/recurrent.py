@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx_op
@@ -31,7 +32,7 @@ def convert_recurrent(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
         )
     except ValueError as error:
         raise NotSupportedError(str(error)) from None
-    attributes = {
+    attributes: dict[str, Any] = {
         "activations": numbers,
         "activation_alpha": alphas,
         "activation_beta": betas,

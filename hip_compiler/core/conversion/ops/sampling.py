@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS
@@ -19,7 +21,7 @@ def convert_grid_sample(emitter: Emitter, op: OnnxOp) -> Tensor:
     x, grid = op.input(0), op.input(1)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(op.attr("mode", "linear"), op.attr("mode", "linear"))
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": mode,
         "padding": op.attr("padding_mode", "zeros"),
         "align_corners": bool(op.attr("align_corners", 0)),
@@ -32,7 +34,7 @@ def convert_roi_align(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Regions of a feature map pooled to one size."""
     x = op.input(0)
     default = "half_pixel" if op.version >= 16 else "output_half_pixel"
-    attributes = {
+    attributes: dict[str, Any] = {
         "mode": op.attr("mode", "avg"),
         "coordinate": op.attr("coordinate_transformation_mode", default),
         "output_height": op.attr("output_height", 1),

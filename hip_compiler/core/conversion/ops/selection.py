@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
@@ -15,7 +16,7 @@ from hip_compiler.shapes import Dim, dim, product
 INT64 = BY_NAME["int64"]
 
 
-def counted(emitter: Emitter, name: str, inputs: dict[str, Tensor | None], **attributes: object) -> Dim:
+def counted(emitter: Emitter, name: str, inputs: dict[str, Tensor | None], **attributes: Any) -> Dim:
     """The extent that a counting operation finds at run time."""
     [count] = emitter.hip(name, inputs, [INT64], **attributes)
     return emitter.run_time_extents(count)[0]
@@ -49,7 +50,7 @@ def convert_unique(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     op.require(x.dtype.name in NUMBERS, f"element type {x.dtype} is not defined for it")
     axis = op.attr("axis")
     at = 0 if axis is None else normalize_axis(op, axis, x.rank)
-    place = {"axis": at, "flatten": axis is None}
+    place: dict[str, Any] = {"axis": at, "flatten": axis is None}
     unsigned = x.dtype.kind == "uint"
     found = counted(emitter, "hip.unique_count", {"x": x}, unsigned=unsigned, **place)
     shape = (found,) if axis is None else tuple(found if i == at else e for i, e in enumerate(x.shape))

@@ -14,7 +14,7 @@ from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY
-from hip_compiler.shapes import Dim, Shape, broadcast, dim, product
+from hip_compiler.shapes import Dim, broadcast, dim, product
 
 INT64_MAX = 2**63 - 1
 
@@ -186,12 +186,12 @@ def convert_slice(emitter: Emitter, op: OnnxOp) -> Tensor:
     if op.version < 10:
         starts: Sequence[Dim] = [dim(v) for v in op.attr("starts")]
         ends: Sequence[Dim] = [dim(v) for v in op.attr("ends")]
-        axes, steps = op.attr("axes"), None
+        given: tuple[Any, Any] = (op.attr("axes"), None)
     else:
         starts, ends = emitter.run_time_extents(op.input(1)), emitter.run_time_extents(op.input(2))
-        axes, steps = op.constant(3), op.constant(4)
-    axes = range(len(starts)) if axes is None else [int(v) for v in axes]
-    steps = [1] * len(starts) if steps is None else [int(v) for v in steps]
+        given = (op.constant(3), op.constant(4))
+    axes = range(len(starts)) if given[0] is None else [int(v) for v in given[0]]
+    steps = [1] * len(starts) if given[1] is None else [int(v) for v in given[1]]
     begin, size, step = [dim(0)] * x.rank, list(x.shape), [1] * x.rank
     for axis, first, last, stride in zip(axes, starts, ends, steps, strict=True):
         at = normalize_axis(op, axis, x.rank)
@@ -242,7 +242,7 @@ def _clamp(emitter: Emitter, position: Dim, extent: Dim, low: Dim, high: Dim) ->
         absolute = _from_end(emitter, position, extent)
     if absolute.value is not None and high.value is not None and low.value is not None:
         return dim(max(low.value, min(absolute.value, high.value)))
-    if absolute == high or absolute == low:
+    if absolute in (high, low):
         return absolute
     if position.value is not None and position.value < 0:
         return absolute if position.value == -1 and low.value == -1 else absolute.maximum(low)
@@ -321,5 +321,3 @@ def convert_trilu(emitter: Emitter, op: OnnxOp) -> Tensor:
     offset = emitter.run_time_extents(op.input(1))[0] if op.optional(1) is not None else dim(0)
     upper = bool(op.attr("upper", 1))
     return emitter.band(x, offset, keep_above=upper)
-
-
