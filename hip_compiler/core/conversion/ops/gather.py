@@ -95,7 +95,6 @@ def convert_topk(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     return emitter.hip("hip.topk", {"x": x}, [x.dtype, INT64], [shape, shape], **attributes)
 
 
-<<<<<<< HEAD
 @onnx_op("CumSum", "CumProd", how="hip.cumsum, hip.cumprod")
 def convert_running(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Sum or product of all elements up to each position along one axis, which may be known at run time only."""
@@ -115,16 +114,3 @@ def convert_tensor_scatter(emitter: Emitter, op: OnnxOp) -> Tensor:
     axis = normalize_axis(op, op.attr("axis", -2), past.rank)
     inputs = {"past": past, "update": op.input(1), "positions": op.optional(2)}
     return emitter.hip("hip.tensor_scatter", inputs, [past.dtype], axis=axis, mode=op.attr("mode", "linear"))[0]
-=======
-@onnx_op("CumSum", how="hip.cumsum")
-def convert_cumsum(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Sum of all elements up to each position along one axis."""
-    x, axis = op.input(0), op.constant(1)
-    op.require(axis is not None, "no axis")
-    attributes: dict[str, Any] = {
-        "axis": normalize_axis(op, int(axis.reshape(())) if axis is not None else 0, x.rank),
-        "exclusive": bool(op.attr("exclusive", 0)),
-        "reverse": bool(op.attr("reverse", 0)),
-    }
-    return emitter.hip("hip.cumsum", {"x": x}, [x.dtype], **attributes)[0]
->>>>>>> main
