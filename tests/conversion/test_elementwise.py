@@ -114,7 +114,8 @@ def _expected(name: str, operands: list[np.ndarray], dtype: DType) -> np.ndarray
 def test_rows_agree_with_numpy(name: str) -> None:
     dtype, rng = BY_NAME[name], np.random.default_rng(7)
     rows = {op: row for op, row in ROWS.items() if name in row.dtypes and not (name == "bool" and op == "Mod")}
-    nodes, feeds, inputs, outputs = [], {}, [], []
+    nodes, inputs, outputs = [], [], []
+    feeds: dict[str, np.ndarray] = {}
     for op, row in rows.items():
         operands = _operands(op, row, dtype, rng)
         names = [f"{op}_{i}" for i in range(len(operands))]
