@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs conformance bench clean
+.PHONY: help setup demo test check format docs conformance conformance-fast bench clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
