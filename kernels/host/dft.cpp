@@ -17,10 +17,12 @@ HIPC_INLINE Complex operator*(Complex a, Complex b) {
 }
 HIPC_INLINE Complex conjugate(Complex a) { return {a.re, -a.im}; }
 
-// e^(-i pi numerator / denominator)
+// e^(-i pi numerator / denominator). The sine is the cosine of a quarter turn less, taken in integers: a sine and a cosine
+// of one angle would become a call of sincos, which not every C library has.
 Complex root(int64_t numerator, int64_t denominator) {
-  double angle = -3.14159265358979323846 * (double)numerator / (double)denominator;
-  return {::cos(angle), ::sin(angle)};
+  const double pi = 3.14159265358979323846;
+  return {::cos(pi * (double)numerator / (double)denominator),
+          -::cos(pi * (double)(2 * numerator - denominator) / (double)(2 * denominator))};
 }
 
 bool is_power_of_two(int64_t n) { return (n & (n - 1)) == 0; }

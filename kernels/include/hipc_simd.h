@@ -53,7 +53,7 @@ HIPC_INLINE float reduce_max(vfloat x) {
   return lanes[0];
 }
 
-// Error 1e-7; results below the normal numbers become 0, and above the largest number infinity.
+// Error 1e-7; results below about the smallest normal number become 0, and above the largest number infinity.
 HIPC_INLINE vfloat vexp(vfloat x) {
   vfloat clamped = at_most(at_least(x, splat(-87.3f)), splat(88.8f));
   // Adding 1.5 * 2^23 leaves the nearest integer to x / log(2) in the low bits.
@@ -75,9 +75,16 @@ HIPC_INLINE vfloat vexp(vfloat x) {
   return x > 88.72283f ? splat(__builtin_inff()) : result;
 }
 
+// Exactly -1 and 1 outside [-limit, limit], so that 1 + f(x) is exactly 0 there; within [-1, 1] inside.
+HIPC_INLINE vfloat saturate(vfloat argument, float limit, vfloat value) {
+  value = at_most(at_least(value, splat(-1)), splat(1));
+  value = argument < -limit ? splat(-1) : value;
+  return argument > limit ? splat(1) : value;
+}
+
 // Absolute error 4e-7.
-HIPC_INLINE vfloat verf(vfloat x) {
-  x = at_most(at_least(x, splat(-3.92f)), splat(3.92f));
+HIPC_INLINE vfloat verf(vfloat argument) {
+  vfloat x = at_most(at_least(argument, splat(-3.92f)), splat(3.92f));
   vfloat z = x * x;
   vfloat p = z * 2.05008587e-6f + 0.000284882682f;
   p = p * z + 0.00376561948f;
@@ -89,12 +96,12 @@ HIPC_INLINE vfloat verf(vfloat x) {
   q = q * z + 0.114109142f;
   q = q * z + 0.502076141f;
   q = q * z + 1.0f;
-  return at_most(at_least(x * p / q, splat(-1)), splat(1));
+  return saturate(argument, 3.92f, x * p / q);
 }
 
 // Error 3e-7.
-HIPC_INLINE vfloat vtanh(vfloat x) {
-  x = at_most(at_least(x, splat(-9)), splat(9));
+HIPC_INLINE vfloat vtanh(vfloat argument) {
+  vfloat x = at_most(at_least(argument, splat(-9)), splat(9));
   vfloat z = x * x;
   vfloat p = z * 5.08567083e-8f + 3.16158466e-5f;
   p = p * z + 0.00400973773f;
@@ -105,7 +112,7 @@ HIPC_INLINE vfloat vtanh(vfloat x) {
   q = q * z + 0.0277419521f;
   q = q * z + 0.471196599f;
   q = q * z + 1.0f;
-  return at_most(at_least(x * p / q, splat(-1)), splat(1));
+  return saturate(argument, 9, x * p / q);
 }
 
 HIPC_INLINE vfloat vsigmoid(vfloat x) { return 1.0f / (1.0f + vexp(-x)); }

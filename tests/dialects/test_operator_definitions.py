@@ -16,14 +16,17 @@ from hip_compiler.registry.contributions import CallLowering, OpDef, OpShapes
 from hip_compiler.shapes import Dim, dim, shape, symbol
 
 FAMILIES = (
+    "conv",
     "conv_transpose",
     "cumsum",
     "gather",
     "layout",
     "linear_algebra",
+    "matmul",
     "nms",
     "noise",
     "norm",
+    "pool",
     "ranking",
     "resize",
     "rnn",
@@ -91,6 +94,8 @@ def test_every_operation_has_a_kernel_of_its_signature(name: str) -> None:
     assert [kind.replace(" *", "*") for kind in kinds] == [kind.replace(" *", "*") for kind in expected]
 
 
+HALVED = "kernel = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>"
+
 VALID = [
     ("softmax", {"x": "tensor<?x4xf32>", "y": "tensor<?x4xf32>"}, "axis = -1 : i64, log = false"),
     ("layer_norm", {"x": "tensor<2x4xf16>", "y": "tensor<2x4xf16>"}, "axis = 1 : i64"),
@@ -98,6 +103,24 @@ VALID = [
     ("gather", {"data": "tensor<5x3xi8>", "indices": "tensor<?xi64>", "y": "tensor<?x3xi8>"}, ""),
     ("pad", {"x": "tensor<5xf32>", "pads": "tensor<2xi64>", "y": "tensor<?xf32>"}, 'mode = "edge"'),
     ("nonzero_count", {"x": "tensor<?xi8>", "n": "tensor<i64>"}, ""),
+    ("matmul", {"a": "tensor<?x4xf32>", "b": "tensor<4x5xf32>", "y": "tensor<?x5xf32>"}, 'activation = "gelu"'),
+    (
+        "matmul",
+        {"a": "tensor<?x4xf16>", "b": "tensor<2x4x32xf16>", "bias": "tensor<33xf16>", "y": "tensor<?x33xf16>"},
+        "packed = true, n = 33 : i64",
+    ),
+    ("matmul", {"a": "tensor<?x4xi8>", "b": "tensor<4x5xi8>", "y": "tensor<?x5xi8>"}, 'activation = "relu"'),
+    (
+        "conv",
+        {"x": "tensor<?x2x4x?xf32>", "w": "tensor<3x2x3x1xf32>", "y": "tensor<?x3x2x?xf32>"},
+        "strides = array<i64: 1, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>",
+    ),
+    (
+        "pool",
+        {"x": "tensor<?x2x4xi8>", "y": "tensor<?x2x2xi8>"},
+        f'mode = "max", {HALVED}',
+    ),
+    ("global_pool", {"x": "tensor<?x2x?xf32>", "y": "tensor<?x2x1xf32>"}, 'mode = "average"'),
     (
         "conv_transpose",
         {"x": "tensor<1x2x4xf32>", "w": "tensor<2x3x3xf32>", "y": "tensor<1x3x6xf32>"},
@@ -169,6 +192,54 @@ INVALID = [
         "pads has 1 entries; 2 are needed, two per spatial axis",
     ),
     (
+        "matmul",
+        {"a": "tensor<?x4xf32>", "b": "tensor<4x5xf16>", "y": "tensor<?x5xf32>"},
+        "",
+        "operands have different element types: f32, f16, f32",
+    ),
+    (
+        "matmul",
+        {"a": "tensor<?x4xi32>", "b": "tensor<4x5xi32>", "y": "tensor<?x5xi32>"},
+        'activation = "tanh"',
+        "activation tanh of i32; integers allow none, relu",
+    ),
+    (
+        "matmul",
+        {"a": "tensor<?x4xf32>", "b": "tensor<1x4x32xf32>", "y": "tensor<?x33xf32>"},
+        "packed = true, n = 33 : i64",
+        "n = 33 takes 2 panels; the right-hand side has 1",
+    ),
+    (
+        "conv",
+        {"x": "tensor<?x2x4x?xf32>", "w": "tensor<3x2x3x1xf32>", "y": "tensor<?x3x2x?xf32>"},
+        "strides = array<i64: 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>",
+        "2 spatial dimensions take 2 kernel extents, strides and dilations, and 4 pads; found 2, 1, 2 and 4",
+    ),
+    (
+        "conv",
+        {"x": "tensor<?x2x?xf32>", "w": "tensor<3x2x3xf32>", "y": "tensor<?x3x?xf32>"},
+        "strides = array<i64: 0>, pads = array<i64: 0, 0>, dilations = array<i64: 1>",
+        "strides and dilations must be positive",
+    ),
+    (
+        "pool",
+        {"x": "tensor<?x2x4xi8>", "y": "tensor<?x2x2xi8>"},
+        f'mode = "lp", {HALVED}',
+        "element type i8 is not supported; supported are f32, f16, bf16, f64",
+    ),
+    (
+        "max_pool_indices",
+        {"x": "tensor<?x2x4xf32>", "y": "tensor<?x2x2xf32>", "indices": "tensor<?x2x2xi32>"},
+        HALVED,
+        "indices have element type i32; it must be i64",
+    ),
+    (
+        "global_pool",
+        {"x": "tensor<?x2x?xf32>", "y": "tensor<?x2x1xf32>"},
+        'mode = "lp", p = 0 : i64',
+        "p is 0; it must be positive",
+    ),
+    (
         "reverse_sequence",
         {"x": "tensor<2x3xf32>", "lengths": "tensor<2xi64>", "y": "tensor<2x3xf32>"},
         "batch_axis = 1 : i64, time_axis = 1 : i64",
@@ -197,6 +268,26 @@ def test_reify_of_shapes_that_follow_from_inputs() -> None:
     ]
     stride: dict[str, Any] = {"strides": (2,), "pads": (1, 1), "dilations": (1,), "output_padding": (1,)}
     assert reify("conv_transpose", {"x": [1, 2, "l"], "w": [2, 3, 3]}, **stride) == ["1x3x2*lxf32"]
+
+
+def test_reify_of_products_and_windows() -> None:
+    assert reify("matmul", {"a": ["b", "s", 8], "b": [8, 3]}) == ["bxsx3xf32"]
+    assert reify("matmul", {"a": ["b", 1, 8, "s"], "b": [4, 5, 8]}, trans_a=True, trans_b=True) == ["bx4xsx5xf32"]
+    assert reify("matmul", {"a": ["s", 8], "b": [2, 8, 32]}, "f16", packed=True, n=40) == ["sx40xf16"]
+    with pytest.raises(ValueError, match="inner extents 8 and 7 differ"):
+        reify("matmul", {"a": ["s", 8], "b": [7, 3]})
+    with pytest.raises(ValueError, match="both need 2 or more"):
+        reify("matmul", {"a": [8], "b": [8, 3]})
+    same: dict[str, Any] = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    assert reify("conv", {"x": ["n", 3, "h", 9], "w": [5, 3, 3, 3]}, **same) == ["nx5xhx9xf32"]
+    with pytest.raises(ValueError, match="4 input channels; the weights take 3 in 1 groups"):
+        reify("conv", {"x": ["n", 4, "h", 9], "w": [5, 3, 3, 3]}, **same)
+    halve: dict[str, Any] = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    h = symbol("h")
+    assert reify("pool", {"x": ["n", 3, "h", 9]}, mode="max", **halve) == [f"nx3x{(h - 2) // 2 + 1}x4xf32"]
+    assert reify("pool", {"x": ["n", 3, 4, 9]}, mode="max", ceil_mode=True, **halve) == ["nx3x2x5xf32"]
+    assert reify("max_pool_indices", {"x": ["n", 3, 4, 9]}, **halve) == ["nx3x2x4xf32", "nx3x2x4xi64"]
+    assert reify("global_pool", {"x": ["n", 3, "h", 9]}, mode="average") == ["nx3x1x1xf32"]
 
 
 def test_reify_of_shapes_that_follow_from_values() -> None:

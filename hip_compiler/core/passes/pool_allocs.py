@@ -14,6 +14,7 @@ from hip_compiler.core.passes.build import Builder, functions_in
 from hip_compiler.core.passes.extents import Extent, Extents, times
 from hip_compiler.core.passes.hoist_extents import hoist_extents, resolve_dims
 from hip_compiler.core.passes.lifetimes import Buffer, Lifetimes
+from hip_compiler.core.passes.reuse_buffers import reuse_buffers
 from hip_compiler.shapes import Dim
 
 WASTE = 8
@@ -27,9 +28,10 @@ class PoolAllocs:
     In: a function with one block (control flow is `scf`) and `memref.alloc` operations of identity layout.
     Out: an allocation is a `memref.view` of the arena, `hip.get_pool`, which is asked for once, before the first
     buffer. Buffers that are proportional to the same product of extents are packed together, in units of it; offsets
-    are then index arithmetic. Sizes that are not known at the entry get domains of their own, asked for where
-    they are known. Buffers that are never touched go. Buffers that outlive the function, or an iteration of the loop
-    they are made in, stay for `hip-lower-allocs`. `context.reports["arena"]` says what was planned, by function.
+    are then index arithmetic. An elementwise operation may write over an input that dies there. Sizes that are not
+    known at the entry get domains of their own, asked for where they are known. Buffers that are never touched go.
+    Buffers that outlive the function, or an iteration of the loop they are made in, stay for `hip-lower-allocs`.
+    `context.reports["arena"]` says what was planned, by function.
 
     Attributes:
         alignment: of every buffer, in bytes.
@@ -77,8 +79,9 @@ class PoolPlanner:
         resolve_dims(self._function)
         hoist_extents(self._function)
         lifetimes = Lifetimes(self._function)
+        buffers = reuse_buffers(self._function, lifetimes)
         self._remove_deallocations(lifetimes)
-        pooled = [buffer for buffer in lifetimes.buffers if not self._removed(buffer) and not buffer.escapes]
+        pooled = [buffer for buffer in buffers if not self._removed(buffer) and not buffer.escapes]
         if not pooled:
             return
         self._build = Builder()

@@ -138,11 +138,14 @@ def _resize_to(
 def convert_upsample(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Resize of opset 7 to 9: asymmetric coordinates, floor."""
     x = op.input(0)
-    scales = op.attr("scales") if op.version < 9 else op.constant(1)
-    op.require(scales is not None, "no scales")
-    factors = [float(factor) for factor in np.asarray(scales).flat]
-    shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
-    inputs = {"x": x, "scales": constant(np.array(factors, np.float32), FLOAT)}
+    scales = constant(np.array(op.attr("scales"), np.float32), FLOAT) if op.version < 9 else op.input(1)
+    op.require(scales.size == x.rank, "scales of another length")
+    if scales.constant is None:
+        shape = emitter.run_time_extents(emitter.hip("hip.resize_extents", {"x": x, "scales": scales}, [INT64])[0])
+    else:
+        factors = [float(factor) for factor in scales.constant.flat]
+        shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
+    inputs = {"x": x, "scales": scales}
     attributes: dict[str, Any] = {"mode": op.attr("mode", "nearest"), "coordinate": "asymmetric", "nearest": "floor"}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
 
@@ -151,14 +154,14 @@ def convert_upsample(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_one_hot(emitter: Emitter, op: OnnxOp) -> Tensor:
     """`values[1]` at each index along a new axis, `values[0]` elsewhere."""
     indices, values = op.input(0), op.input(2)
-    op.require(indices.dtype.kind in ("int", "uint"), f"indices of type {indices.dtype}")
+    op.require(indices.dtype.kind in ("int", "uint", "float"), f"indices of type {indices.dtype}")
     axis = normalize_axis(op, op.attr("axis", -1), indices.rank + 1)
     depth = op.input(1)
     if depth.constant is not None:
         extent = dim(int(depth.constant.flat[0]))
     else:
-        op.require(depth.dtype.kind == "int", f"a depth of type {depth.dtype}")
-        extent = emitter.run_time_extents(depth)[0]
+        op.require(depth.dtype.kind in ("int", "uint", "float"), f"a depth of type {depth.dtype}")
+        extent = emitter.run_time_extents(emitter.cast(depth, INT64))[0]
     shape = (*indices.shape[:axis], extent, *indices.shape[axis:])
     wide = emitter.cast(indices, INT64)
     return emitter.hip("hip.one_hot", {"indices": wide, "values": values}, [values.dtype], [shape], axis=axis)[0]

@@ -64,6 +64,8 @@ def convert_reshape(emitter: Emitter, op: OnnxOp) -> Tensor:
     else:
         target = emitter.run_time_extents(op.input(1))
     keep_zero = op.attr("allowzero", 0)
+    if op.version >= 5 and op.input(1).extents() is None:
+        return emitter.reshape(x, _decided_at_run_time(emitter, x, target, keep_zero=bool(keep_zero)))
     shape, inferred = [], None
     for position, extent in enumerate(target):
         if extent.value == 0 and not keep_zero:
@@ -78,6 +80,26 @@ def convert_reshape(emitter: Emitter, op: OnnxOp) -> Tensor:
         op.require(rest.value != 0, "a -1 beside an extent of 0 in the target")
         shape[inferred] = product(x.shape) // rest
     return emitter.reshape(x, tuple(shape))
+
+
+def _decided_at_run_time(emitter: Emitter, x: Tensor, target: Sequence[Dim], *, keep_zero: bool) -> tuple[Dim, ...]:
+    """Extents of a target that is data: a 0 keeps the input's extent, a -1 takes what is left."""
+    extents = []
+    for position, extent in enumerate(target):
+        value = emitter.index_value(extent)
+        if not keep_zero and position < x.rank:
+            keeps = arith.cmpi(arith.CmpIPredicate.eq, value, index(0))
+            value = arith.select(keeps, emitter.index_value(x.shape[position]), value)
+        extents.append(value)
+    given = index(1)
+    for value in extents:
+        given = arith.muli(given, arith.select(_is_inferred(value), index(1), value))
+    left = arith.divui(emitter.index_value(product(x.shape)), arith.maxui(given, index(1)))
+    return tuple(emitter.fresh_symbol(arith.select(_is_inferred(value), left, value)) for value in extents)
+
+
+def _is_inferred(value: Any) -> Any:
+    return arith.cmpi(arith.CmpIPredicate.eq, value, index(-1))
 
 
 @onnx_op("Flatten", how="view")
