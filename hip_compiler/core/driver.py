@@ -17,14 +17,14 @@ import onnx
 
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import plugin_bitcode, target_runtime
+from hip_compiler.core.contributed import claimants, plugin_bitcode, target_runtime
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, publish
@@ -94,7 +94,11 @@ def compile_model(
     passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
-        report.passes = run_plan(plan, module, passes, registry).times
+        try:
+            report.passes = run_plan(plan, module, passes, registry).times
+        except UnsupportedError as error:
+            error.hint = "; ".join([*claimants(error, registry), error.hint])
+            raise
         check_entry_point(plan, module)
     report.arena = dict(passes.reports.get("arena", {}))
     with clock("translate"), context, ir.Location.unknown():

@@ -240,7 +240,9 @@ def _files(plugin: InstalledPlugin) -> str:
 
 
 def _record(plugin: InstalledPlugin, state: State, reason: str = "") -> PluginRecord:
-    return PluginRecord(plugin.id, plugin.distribution, plugin.version, plugin.api, state, reason)
+    return PluginRecord(
+        plugin.id, plugin.distribution, plugin.version, plugin.api, state, reason, domains=plugin.domains
+    )
 
 
 def _refused(record: PluginRecord, error: HipCompilerError) -> PluginRecord:
