@@ -14,7 +14,17 @@ from typing import Any
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
-from hip_compiler.core.conversion.regions import UNKNOWN, cast, dense, give, is_true, private, read_back, region_holder
+from hip_compiler.core.conversion.regions import (
+    UNKNOWN,
+    cast,
+    dense,
+    give,
+    is_true,
+    origin,
+    private,
+    read_back,
+    region_holder,
+)
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import arith, bufferization, ir
 from hip_compiler.shapes import Dim, Symbol, dim
@@ -138,12 +148,12 @@ class _LoopBuilder:
                 step = body(self.iteration, [read_back(emitter, v, shape, s.dtype) for v, shape, s in sources])
                 self._widen(step.states)
                 self.counted = self.trip is not None and _always(self.condition) and _always(step.condition)
-                yielded = [self._next(*pair) for pair in zip(step.states, arguments, self.shapes, strict=True)]
-                for stack, part in zip(self.stacks, step.slices, strict=True):
-                    yielded.append(self._pile(stack, part, outer))
-                if not self.counted:
-                    number = arith.addi(self.block.arguments[0], index(1))
-                    yielded = [number, self._go_on(step.condition), *yielded]
+                control = [] if self.counted else self._control(step.condition)
+                piles = [self._pile(stack, part, outer) for stack, part in zip(self.stacks, step.slices, strict=True)]
+                # Last, because new state overwrites the old: whatever reads the old stands before.
+                following = [self._apart(emitter.value(state)) for state in step.states]
+                after = [self._next(*row) for row in zip(following, arguments, self.shapes, strict=True)]
+                yielded = [*control, *after, *piles]
             return self._finish(yielded)
         finally:
             holder.erase()
@@ -159,21 +169,26 @@ class _LoopBuilder:
         if wider != self.shapes:
             raise _Widen(wider)
 
-    def _next(self, state: Tensor, argument: Any, shape: tuple[Dim, ...]) -> Any:
+    def _control(self, condition: Tensor | None) -> list[Any]:
+        """The number of the next iteration, and whether it is wanted."""
+        number, kind = arith.addi(self.block.arguments[0], index(1)), ir.IntegerType.get_signless(1)
+        if condition is None or _always(condition):
+            return [number, arith.constant(kind, ir.IntegerAttr.get(kind, 1))]
+        return [number, is_true(self.emitter, condition)]
+
+    def _apart(self, value: Any) -> Any:
+        """New state that may be in the memory of old state, in memory of its own."""
+        source = origin(value)
+        if isinstance(source.owner, ir.Block):
+            return private(value) if source.owner == self.block else value
+        return private(value) if source.owner.name in ("scf.if", "scf.for", "scf.while") else dense(value)
+
+    def _next(self, value: Any, argument: Any, shape: tuple[Dim, ...]) -> Any:
         """The yielded value of a state."""
-        value = self.emitter.value(state)
-        if value == argument:
-            return value
         if UNKNOWN in shape:
-            return dense(value)
+            return value
         source = cast(value, argument.type)
         return bufferization.MaterializeInDestinationOp(argument.type, source, argument).result
-
-    def _go_on(self, condition: Tensor | None) -> Any:
-        kind = ir.IntegerType.get_signless(1)
-        if condition is None or _always(condition):
-            return arith.constant(kind, ir.IntegerAttr.get(kind, 1))
-        return is_true(self.emitter, condition)
 
     # ---- stacks -----------------------------------------------------------------------------------------
 
@@ -225,10 +240,13 @@ class _LoopBuilder:
     def _finish(self, yielded: list[Any]) -> tuple[list[Tensor], list[Tensor]]:
         emitter = self.emitter
         limit = None if self.trip is None else emitter.index_value(self.trip)
-        initial = [self._initial(*pair) for pair in zip(self.states, self.shapes, self.types, strict=False)]
+        # Iterations write into the buffer of state that keeps its shape. Where it does not, the copy hides the extents
+        # that the state begins with: a `tensor.cast` would let canonicalisation take them for those of all iterations.
+        initial = [private(cast(emitter.value(s), kind)) for s, kind in zip(self.states, self.types, strict=False)]
         for pile in self.piles:
             shape = tuple(dim(0) if extent is UNKNOWN else extent for extent in pile.shape)
-            initial.append(cast(emitter.empty(shape, pile.source.dtype), self.types[len(initial)]))
+            empty, kind = emitter.empty(shape, pile.source.dtype), self.types[len(initial)]
+            initial.append(private(cast(empty, kind)) if pile.grows else empty)
         with ir.InsertionPoint(self.block):
             give(yielded, self.types if self.counted else [value.type for value in yielded[:2]] + self.types)
         if self.counted:
@@ -244,11 +262,6 @@ class _LoopBuilder:
         ]
         piled = zip(results[len(final) :], self.piles, strict=True)
         return final, [self._stacked(value, pile, count) for value, pile in piled]
-
-    def _initial(self, source: Tensor, shape: tuple[Dim, ...], kind: Any) -> Any:
-        value = self.emitter.value(source)
-        # Iterations write into the buffer of state that keeps its shape.
-        return cast(dense(value), kind) if UNKNOWN in shape else private(cast(value, kind))
 
     def _for(self, limit: Any, initial: list[Any]) -> Any:
         operands = [index(0), limit, index(1), *initial]

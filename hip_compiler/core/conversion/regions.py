@@ -45,12 +45,16 @@ def give(values: Sequence[Any], types: Sequence[Any]) -> None:
 
 def dense(value: Any) -> Any:
     """A copy of a tensor that is a part of another: control flow carries only whole buffers."""
-    source = value
-    while not isinstance(source.owner, ir.Block) and source.owner.name in _VIEWS:
-        source = source.owner.operands[0]
-    if isinstance(source.owner, ir.Block) or source.owner.name != "tensor.extract_slice":
-        return value
-    return private(value)
+    source = origin(value)
+    is_part = not isinstance(source.owner, ir.Block) and source.owner.name == "tensor.extract_slice"
+    return private(value) if is_part else value
+
+
+def origin(value: Any) -> Any:
+    """The tensor that a tensor is all of, in another shape or type."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in _VIEWS:
+        value = value.owner.operands[0]
+    return value
 
 
 def private(value: Any) -> Any:

@@ -209,7 +209,7 @@ class FunctionLowering:
     def _release(self, op: Any) -> None:
         build = self._build
         mark, *kept = list(op.operands)
-        pointers = self._pointer_array([self._operands.pointer(memref) for memref in kept])
+        pointers = self._pointer_array([self._operands.pointer(wrapped.owner.operands[0]) for wrapped in kept])
         number = build.constant(len(kept))
         build.call("hipc_release", [self._context, build.cast(mark, build.i64), pointers, number])
 

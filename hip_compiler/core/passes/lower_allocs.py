@@ -53,8 +53,14 @@ def _release_in(loop: Any) -> None:
     terminator = body.operations[len(body.operations) - 1]
     with loop.location:
         mark = ir.Operation.create("hip.mark", results=[ir.IndexType.get()], ip=ir.InsertionPoint(loop)).result
-        kept = [value for value in terminator.operands if isinstance(value.type, ir.MemRefType)]
-        ir.Operation.create("hip.release", operands=[mark, *kept], ip=ir.InsertionPoint(terminator))
+        with ir.InsertionPoint(terminator):
+            argument = ir.Type.parse("!hip.argument")
+            kept = [
+                ir.Operation.create("hip.as_argument", results=[argument], operands=[value]).result
+                for value in terminator.operands
+                if isinstance(value.type, ir.MemRefType)
+            ]
+            ir.Operation.create("hip.release", operands=[mark, *kept])
 
 
 @dataclass(frozen=True)
