@@ -192,7 +192,8 @@ class Session:
         if shapes != self._shapes:
             self._shapes = None
             for array, info in zip(arrays, self.inputs, strict=True):
-                to_array(array, info)
+                if not info.dtype.is_narrow_integer:  # those are checked, and widened, on every run
+                    to_array(array, info)
             check_extents(arrays, self.inputs)
             for array, (_, _, _, tensor) in zip(arrays, self._slots, strict=True):
                 fill_tensor(tensor, array)

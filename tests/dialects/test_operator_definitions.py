@@ -278,11 +278,11 @@ def test_reify_of_products_and_windows() -> None:
         reify("matmul", {"a": ["s", 8], "b": [7, 3]})
     with pytest.raises(ValueError, match="both need 2 or more"):
         reify("matmul", {"a": [8], "b": [8, 3]})
-    same = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    same: dict[str, Any] = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
     assert reify("conv", {"x": ["n", 3, "h", 9], "w": [5, 3, 3, 3]}, **same) == ["nx5xhx9xf32"]
     with pytest.raises(ValueError, match="4 input channels; the weights take 3 in 1 groups"):
         reify("conv", {"x": ["n", 4, "h", 9], "w": [5, 3, 3, 3]}, **same)
-    halve = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    halve: dict[str, Any] = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
     h = symbol("h")
     assert reify("pool", {"x": ["n", 3, "h", 9]}, mode="max", **halve) == [f"nx3x{(h - 2) // 2 + 1}x4xf32"]
     assert reify("pool", {"x": ["n", 3, 4, 9]}, mode="max", ceil_mode=True, **halve) == ["nx3x2x5xf32"]

@@ -14,6 +14,7 @@ from hip_compiler.core.conversion import contents
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, find_converter
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.mlir import ir
 from hip_compiler.errors import Unsupported
 
 MAX_EXPANSION_DEPTH = 8
@@ -109,7 +110,7 @@ def function_body(op: OnnxOp) -> onnx.FunctionProto | None:
     schema = onnx.defs.get_schema(op.op, op.version, op.domain)
     if schema.has_function:
         return schema.function_body
-    if not schema.has_context_dependent_function:
+    if not schema.has_context_dependent_function or any(_is_graph(value) for value in op.attributes.values()):
         return None
     node = onnx.helper.make_node(
         op.op,
@@ -131,6 +132,11 @@ def function_body(op: OnnxOp) -> onnx.FunctionProto | None:
     body = onnx.FunctionProto()
     body.ParseFromString(serialized)
     return body
+
+
+def _is_graph(value: Any) -> bool:
+    """Whether an attribute is a subgraph: a region of the operation cannot go back into a node."""
+    return isinstance(value, (onnx.GraphProto, ir.Region))
 
 
 def _node_attributes(node: onnx.NodeProto, outer: Mapping[str, Any]) -> dict[str, Any]:
