@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
-from hip_compiler.core.conversion.scalars import Scalar, compute_dtype
-from hip_compiler.core.conversion.tensors import Tensor, constant
-from hip_compiler.core.mlir import arith, tensor
-from hip_compiler.dtypes import BY_NAME
+from hip_compiler.core.conversion.run_time_axes import axis_flags, left_extents
+from hip_compiler.core.conversion.scalars import compute_dtype
+from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.mlir import arith
 from hip_compiler.shapes import Dim, Shape, dim, product
-
-_BOOL = BY_NAME["bool"]
-_INT64 = BY_NAME["int64"]
 
 
 @dataclass(frozen=True)
@@ -92,46 +86,5 @@ def _decided_at_run_time(emitter: Emitter, axes: Tensor, shape: Shape, *, noop: 
         kept.append(dim(1) if one else emitter.fresh_symbol(arith.select(flag, index(1), value)))
     result = tuple(kept)
     if not keep:
-        result = _left(emitter, flags, extents, len(shape) - (axes.size or 0))
+        result = left_extents(emitter, flags, extents, len(shape) - (axes.size or 0))
     return ReducedAxes(None, tuple(kept), result, emitter.fresh_symbol(count))
-
-
-def axis_flags(emitter: Emitter, axes: Tensor, rank: int) -> list[Any]:
-    """Which axes of a tensor a list names, as an `i1` each; the run fails for one that is out of range."""
-    listed = emitter.reshape(emitter.cast(axes, _INT64), (product(axes.shape), dim(1)))
-    positions = constant(np.arange(max(rank, 1), dtype=np.int64).reshape(1, -1), _INT64)
-
-    def named(axis: Scalar, position: Scalar) -> Scalar:
-        return (axis == position) | (axis + float(rank) == position)
-
-    def outside(axis: Scalar) -> Scalar:
-        return (axis < -rank) | (axis >= rank)
-
-    wrong = emitter.reduce(emitter.elementwise(outside, [listed], _BOOL), (0, 1), "max")
-    emitter.check(arith.xori(_is_set(emitter, wrong), _true()), f"an axis is out of range for rank {rank}")
-    found = emitter.reduce(emitter.elementwise(named, [listed, positions], _BOOL), (0,), "max")
-    return [_is_set(emitter, found, axis) for axis in range(rank)]
-
-
-def _is_set(emitter: Emitter, flags: Tensor, *position: int) -> Any:
-    element = tensor.extract(emitter.value(flags), [index(number) for number in position])
-    return arith.cmpi(arith.CmpIPredicate.ne, arith.index_cast(index(0).type, element), index(0))
-
-
-def _true() -> Any:
-    return arith.cmpi(arith.CmpIPredicate.eq, index(0), index(0))
-
-
-def _left(emitter: Emitter, flags: Sequence[Any], extents: Sequence[Any], rank: int) -> Shape:
-    """The extents whose flag is not set, in order; there must be `rank` of them."""
-    found = [index(1) for _ in range(rank)]
-    number = index(0)
-    for flag, extent in zip(flags, extents, strict=True):
-        for position in range(rank):
-            here = arith.cmpi(arith.CmpIPredicate.eq, number, index(position))
-            mine = arith.andi(here, arith.xori(flag, _true()))
-            found[position] = arith.select(mine, extent, found[position])
-        number = arith.addi(number, arith.select(flag, index(0), index(1)))
-    right = arith.cmpi(arith.CmpIPredicate.eq, number, index(max(rank, 0)))
-    emitter.check(right, "an axis is given twice, and the rank of the result follows from the number of axes")
-    return tuple(emitter.fresh_symbol(value) for value in found)
