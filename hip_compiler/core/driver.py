@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata as distributions
@@ -17,6 +17,7 @@ import onnx
 
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.constants import ConstantPool
+from hip_compiler.core.contributed import plugin_bitcode, target_runtime
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
 from hip_compiler.core.mlir import ir
@@ -26,7 +27,7 @@ from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
-from hip_compiler.runtime import Artifact, Bitcode, Metadata, publish
+from hip_compiler.runtime import Artifact, Metadata, publish
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.metadata import tensors
 
@@ -103,7 +104,8 @@ def compile_model(
             _metadata(module, passes, registry),
             bitcode,
             folder=output,
-            plugins=_plugin_bitcode(registry, options.target),
+            plugins=plugin_bitcode(registry, target),
+            runtime=target_runtime(registry, target),
             write_constants=pool.write if pool.size else None,
         )
         machine_code(artifact)
@@ -152,14 +154,3 @@ def _versions() -> dict[str, str]:
         except distributions.PackageNotFoundError:
             versions[name] = "not installed"
     return versions
-
-
-def _plugin_bitcode(registry: Registry, target: str) -> Sequence[Bitcode]:
-    return [
-        Bitcode(
-            f"{registry.owner(entry)}",
-            entry.source if isinstance(entry.source, bytes) else entry.source.read_bytes(),
-            entry.overrides,
-        )
-        for entry in registry.bitcode(target)
-    ]

@@ -69,6 +69,8 @@ def describe(contribution: Contribution) -> str:
             return f"slot {slot}: {pipeline}"
         case OnnxOpClaim(domain=domain, op=op, since=since, until=until):
             return f"ONNX {domain}::{op} {since}..{until or ''}"
+        case BitcodeContribution() | LibraryContribution() | KernelContribution():
+            return f"{KINDS[type(contribution)]} {contribution.name} for {contribution.target}"
         case _:
             return f"{KINDS[type(contribution)]} {contribution.name}"
 

@@ -193,9 +193,16 @@ def _merge(
         if isinstance(item, DialectContribution)
         for name in item.op_names
     }
+    kernels = {
+        name
+        for record in records
+        for item in record.contributions
+        if isinstance(item, KernelContribution)
+        for name in item.symbols
+    }
     for position, record in enumerate(records):
         try:
-            audit_plugin(record, targets, ops)
+            audit_plugin(record, targets, ops, kernels)
         except HipCompilerError as error:
             records[position] = _refused(record, error)
             _account(error, str(record), selection, problems, notes)

@@ -5,6 +5,7 @@ constants.bin     contents of constants, memory-mapped; absent when there are no
 metadata.json     interface, versions, digests
 model.<key>.o     machine code for one CPU and one build of the runtime; a cache, made again when it does not fit
 plugin-<n>.bc     bitcode of plugins
+runtime.bc        runtime of a target that brings its own
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from hip_compiler.runtime.publish import publish_folder, write_file
 
 METADATA = "metadata.json"
 MODEL = "model.bc"
+RUNTIME = "runtime.bc"
 CONSTANTS = "constants.bin"
 _DIGEST_BYTES = 32
 
@@ -81,6 +83,11 @@ class Artifact:
         """Bitcode of plugins, in link order; errors as `model_bitcode`."""
         return [Bitcode(entry.owner, self._read(entry), entry.overrides) for entry in self.metadata.plugins]
 
+    def runtime_bitcode(self) -> Bitcode | None:
+        """Bitcode of the runtime that the target brought; None: it uses this package's. Errors as `model_bitcode`."""
+        entry = self.metadata.runtime
+        return None if entry is None else Bitcode(entry.owner, self._read(entry))
+
     def cached_object(self, key: str) -> bytes | None:
         """Machine code kept under a key; None when there is none, or it is damaged."""
         try:
@@ -120,6 +127,8 @@ class Artifact:
 
     def _files(self) -> list[str]:
         names = [self.metadata.model.file, *(entry.file for entry in self.metadata.plugins)]
+        if self.metadata.runtime is not None:
+            names.append(self.metadata.runtime.file)
         return names if self.metadata.constants is None else [*names, self.metadata.constants.file]
 
     def _object_path(self, key: str) -> Path:
@@ -153,6 +162,7 @@ def publish(
     *,
     folder: str | os.PathLike[str] | None = None,
     plugins: Sequence[Bitcode] = (),
+    runtime: Bitcode | None = None,
     write_constants: Callable[[Path], object] | None = None,
 ) -> Artifact:
     """Make an artifact folder.
@@ -162,6 +172,7 @@ def publish(
         model: bitcode of the generated code.
         folder: the folder to make or replace; None: a temporary one that lives as long as the artifact.
         plugins: bitcode to link, in order.
+        runtime: runtime to link; None: the host runtime of this package.
         write_constants: writes constants.bin to the path given; None: the model has no constants.
 
     Raises:
@@ -176,6 +187,8 @@ def publish(
             entry = BitcodeFile(f"plugin-{index}.bc", _digest(plugin.data), plugin.name, plugin.overrides)
             (private / entry.file).write_bytes(plugin.data)
             entries.append(entry)
+        if runtime is not None:
+            (private / RUNTIME).write_bytes(runtime.data)
         constants = None
         if write_constants is not None:
             write_constants(private / CONSTANTS)
@@ -184,6 +197,7 @@ def publish(
             replace(
                 metadata,
                 model=BitcodeFile(MODEL, _digest(model)),
+                runtime=None if runtime is None else BitcodeFile(RUNTIME, _digest(runtime.data), runtime.name),
                 plugins=tuple(entries),
                 constants=constants,
             )

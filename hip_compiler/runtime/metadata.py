@@ -67,6 +67,7 @@ class Metadata:
         plugins_used: plugins that took part in the compilation: distribution and version, by plugin id.
         ops: how many operations of each kind the program has.
         model: the generated code; filled in when the artifact is published.
+        runtime: the runtime, where the target brings its own; None: the host runtime of this package.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
         constants: the constants; filled in when the artifact is published.
     """
@@ -82,6 +83,7 @@ class Metadata:
     plugins_used: Mapping[str, str] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)
     model: BitcodeFile = BitcodeFile("model.bc", "")
+    runtime: BitcodeFile | None = None
     plugins: tuple[BitcodeFile, ...] = ()
     constants: ConstantsFile | None = None
     abi_version: int = ABI_VERSION
@@ -96,6 +98,7 @@ class Metadata:
             "inputs": [_tensor_to_json(info) for info in self.inputs],
             "outputs": [_tensor_to_json(info) for info in self.outputs],
             "model": _bitcode_to_json(self.model),
+            "runtime": None if self.runtime is None else _bitcode_to_json(self.runtime),
             "plugins": [_bitcode_to_json(entry) for entry in self.plugins],
             "constants": None if self.constants is None else vars(self.constants),
             "opt_level": self.opt_level,
@@ -131,6 +134,7 @@ class Metadata:
                 plugins_used=dict(document["plugins_used"]),
                 ops=dict(document["ops"]),
                 model=_bitcode(document["model"]),
+                runtime=None if document["runtime"] is None else _bitcode(document["runtime"]),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
                 constants=None
                 if constants is None

@@ -97,7 +97,9 @@ class OnnxOp:
         return None if values is None else tuple(int(value) for value in values.flat)
 
 
-Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor]"]
+Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor | None] | None"]
+"""What a converter returns: the results, None for one that nobody reads; or None altogether when it leaves this
+instance to the operator's function body."""
 
 
 @dataclass(frozen=True)
