@@ -114,6 +114,8 @@ class OnnxOp:
         if tensor is None:
             return None
         if tensor.constant is None:
+            if tensor.size == 0 and tensor.dtype.numpy is not None:
+                return np.empty(tensor.static_shape or (), tensor.dtype.numpy)
             raise NotSupportedError(f"input {index} must be constant")
         return tensor.constant
 
