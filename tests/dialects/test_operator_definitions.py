@@ -28,6 +28,7 @@ FAMILIES = (
     "norm",
     "pool",
     "ranking",
+    "reduce",
     "resize",
     "rnn",
     "sampling",
