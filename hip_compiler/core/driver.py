@@ -15,6 +15,7 @@ from typing import Any
 
 import onnx
 
+from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.contributed import claimants, plugin_bitcode, target_runtime
@@ -43,11 +44,13 @@ class CompileReport:
         phases: seconds of import, pipeline, translation and machine code.
         passes: seconds per pass.
         arena: bytes of the planned arena, and the least any plan could have.
+        cached: the artifact was in the compile cache, and nothing else was done.
     """
 
     phases: dict[str, float] = field(default_factory=dict)
     passes: list[PassTime] = field(default_factory=list)
     arena: dict[str, Any] = field(default_factory=dict)
+    cached: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,28 @@ def compile_model(
         HipCompilerError: what is wrong with the model, the options, a plugin, or the pipeline.
         UnsupportedError: one report of every node that cannot be compiled.
     """
-    report = CompileReport()
     registry = load_registry(options.plugins)
+    if not options.cache:
+        return _compile(model, options, registry, output, progress)
+    entry = cache_entry(model, options, registry)
+    found = None if watches(options) else find_cached(entry)
+    if found is not None:
+        return Compiled(found if output is None else found.save(output), CompileReport(cached=True))
+    compiled = _compile(model, options, registry, output, progress)
+    # A file may have changed while it was read: what was compiled is then no matter of this entry.
+    if cache_entry(model, options, registry) == entry:
+        compiled.artifact.save(entry)
+    return compiled
+
+
+def _compile(
+    model: str | Path | bytes | onnx.ModelProto,
+    options: CompileOptions,
+    registry: Registry,
+    output: Path | None,
+    progress: Callable[[str], None],
+) -> Compiled:
+    report = CompileReport()
     target = registry.targets.get(options.target)
     if target is None:
         raise HipCompilerError(

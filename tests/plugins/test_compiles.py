@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.plugins.conftest import Distribution, Install, Site, marking
@@ -120,6 +122,16 @@ def test_a_pass_that_fails_names_its_plugin_and_slot(install: Install) -> None:
     assert printed[0] == "HIPC0302: pass 'frail-mark' of plugin 'frail' of vendor-frail 1.0 failed"
     assert "slot AfterConvertOnnxToHip, requested by plugin 'frail' of vendor-frail 1.0" in "\n".join(printed)
     assert "  why: ValueError: out of cards" in printed
+
+
+def test_another_version_of_a_plugin_is_another_entry_of_the_compile_cache(install: Install, tmp_path: Path) -> None:
+    def entries(site: Site, plugins: str | None = None) -> int:
+        printed, _ = compiled(site, "{'cache': True}", plugins, HIPC_CACHE_DIR=str(tmp_path))
+        assert printed[0].startswith("compiled with")
+        return len(list((tmp_path / "models").iterdir()))
+
+    old, new = install(marking("alpha")), install(marking("alpha", version="1.1"))
+    assert [entries(old), entries(old), entries(new), entries(new), entries(new, "")] == [1, 1, 2, 2, 3]
 
 
 def test_without_plugins_a_compile_spends_next_to_no_time_on_them(tmp_path_factory: pytest.TempPathFactory) -> None:
