@@ -13,6 +13,10 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.shapes import Dim
 
 
+class RanksDifferError(NotSupportedError):
+    """The branches give tensors with different numbers of dimensions."""
+
+
 def branch(
     emitter: Emitter, condition: Any, then: Callable[[], Sequence[Tensor]], otherwise: Callable[[], Sequence[Tensor]]
 ) -> list[Tensor]:
@@ -23,7 +27,8 @@ def branch(
         then: emits a branch at the current insertion point; so does `otherwise`.
 
     Raises:
-        NotSupportedError: results whose element types or ranks differ, and what the branches raise.
+        RanksDifferError: results with different numbers of dimensions.
+        NotSupportedError: results whose element types differ, and what the branches raise.
     """
     holder = region_holder(2)
     try:
@@ -54,5 +59,5 @@ def _common(a: Tensor, b: Tensor, outer: frozenset[Any]) -> tuple[Dim, ...]:
     if a.dtype is not b.dtype:
         raise NotSupportedError(f"the branches give {a.dtype} and {b.dtype}")
     if a.rank != b.rank:
-        raise NotSupportedError(f"the branches give tensors of {a.rank} and {b.rank} dimensions")
+        raise RanksDifferError(f"the branches give tensors of {a.rank} and {b.rank} dimensions")
     return tuple(x if x == y and x.symbols() <= outer else UNKNOWN for x, y in zip(a.shape, b.shape, strict=True))

@@ -130,6 +130,8 @@ def _reshape(op: OnnxOp, data: np.ndarray, target: np.ndarray) -> np.ndarray | N
 def _cast(op: OnnxOp, data: np.ndarray) -> np.ndarray | None:
     to = BY_ONNX[op.attr("to")]
     op.ignore("saturate", "round_mode")
+    if to.name == "bool" and data.dtype != object:
+        return data.astype(np.bool_)
     if to.name not in ("int64", "int32"):
         return None
     return data if data.dtype == object else data.astype(to.numpy)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hip_compiler.core.conversion.branches import branch
+from hip_compiler.core.conversion.branches import RanksDifferError, branch
 from hip_compiler.core.conversion.contents import is_extent
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.loops import Stack, Step, loop
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph, onnx_op
 from hip_compiler.core.conversion.regions import is_true
 from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
+from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import Dim, dim
 
@@ -34,7 +35,17 @@ def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
         results = graph.convert([])
         return [results[number] for number in wanted]
 
-    made = branch(emitter, is_true(emitter, condition), lambda: side(then), lambda: side(otherwise))
+    holds = is_true(emitter, condition)
+    try:
+        made = branch(emitter, holds, lambda: side(then), lambda: side(otherwise))
+    except RanksDifferError:
+        first = emitter.guesses.take(op.name)
+        word, other = ("false", "true") if first else ("true", "false")
+        expected = arith.cmpi(arith.CmpIPredicate.eq, holds, arith.constant(holds.type, int(first)))
+        emitter.check(
+            expected, f"the condition is {word}, and the model is compiled for {other}: the rank depends on it"
+        )
+        return (then if first else otherwise).convert([])
     return _at(wanted, made, op.outputs)
 
 
