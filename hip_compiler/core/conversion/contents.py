@@ -197,7 +197,7 @@ def _expand(op: OnnxOp, data: np.ndarray, shape: np.ndarray) -> np.ndarray | Non
 def _range(op: OnnxOp, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray | None:
     if object in (start.dtype, limit.dtype, delta.dtype) or delta == 0:
         return None
-    return np.arange(int(start), int(limit), int(delta), dtype=start.dtype)
+    return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
 
 
 def _reduce_prod(op: OnnxOp, data: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:
