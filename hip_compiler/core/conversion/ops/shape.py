@@ -95,8 +95,11 @@ def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Extents of 1 removed."""
     x, axes = op.input(0), op.ints("axes", 1)
     if axes is None:
-        unknown = [extent for extent in x.shape if extent.value is None]
-        op.require(not unknown, "Squeeze of every extent of 1 where extents are not known")
+        # The rank is decided now, so extents that are not known count as others than 1, and a run checks that they are.
+        for extent in x.shape:
+            if extent.value is None:
+                other = arith.cmpi(arith.CmpIPredicate.ne, emitter.index_value(extent), index(1))
+                emitter.check(other, f"Squeeze without axes is compiled for an extent {extent} other than 1")
         axes = tuple(i for i, extent in enumerate(x.shape) if extent.value == 1)
     dropped = {normalize_axis(op, axis, x.rank) for axis in axes}
     for axis in dropped:
