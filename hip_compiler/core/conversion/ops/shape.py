@@ -123,7 +123,9 @@ def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Axes in another order; a view where only extents of 1 move."""
     x = op.input(0)
-    return emitter.transpose(x, op.attr("perm", list(reversed(range(x.rank)))))
+    order = op.attr("perm", list(reversed(range(x.rank))))
+    op.require(sorted(order) == list(range(x.rank)), f"perm {order} is no order of {x.rank} axes")
+    return emitter.transpose(x, order)
 
 
 @onnx_op("Expand", how="linalg.generic")
