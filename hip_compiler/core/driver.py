@@ -29,7 +29,7 @@ from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, publish
 from hip_compiler.runtime.loader import machine_code
-from hip_compiler.runtime.metadata import tensors
+from hip_compiler.runtime.metadata import pairs, tensors
 
 INTERFACE = "hip.interface"
 _TOOLCHAIN = ("hip-compiler", "torch-mlir", "llvmlite", "onnx", "numpy")
@@ -133,6 +133,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
         target=passes.target.name,
         inputs=tensors(interface["inputs"]),
         outputs=tensors(interface["outputs"]),
+        shared=pairs(interface.get("shared", [])),
         opt_level=passes.options.opt_level,  # type: ignore[arg-type]
         libraries=tuple(str(find_library(library)) for library in registry.libraries(passes.target.name)),
         arena=passes.reports.get("arena", {}),

@@ -66,6 +66,7 @@ class Metadata:
         toolchain: versions of what made the artifact, by name.
         plugins_used: plugins that took part in the compilation: distribution and version, by plugin id.
         ops: how many operations of each kind the program has.
+        shared: pairs of an input and an output that may be one buffer: the run appends to it in place.
         model: the generated code; filled in when the artifact is published.
         runtime: the runtime, where the target brings its own; None: the host runtime of this package.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
@@ -82,6 +83,7 @@ class Metadata:
     toolchain: Mapping[str, str] = field(default_factory=dict)
     plugins_used: Mapping[str, str] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)
+    shared: tuple[tuple[str, str], ...] = ()
     model: BitcodeFile = BitcodeFile("model.bc", "")
     runtime: BitcodeFile | None = None
     plugins: tuple[BitcodeFile, ...] = ()
@@ -107,6 +109,7 @@ class Metadata:
             "toolchain": dict(self.toolchain),
             "plugins_used": dict(self.plugins_used),
             "ops": dict(self.ops),
+            "shared": [list(pair) for pair in self.shared],
         }
         return json.dumps(document, indent=2) + "\n"
 
@@ -133,6 +136,7 @@ class Metadata:
                 toolchain=dict(document["toolchain"]),
                 plugins_used=dict(document["plugins_used"]),
                 ops=dict(document["ops"]),
+                shared=pairs(document.get("shared", [])),
                 model=_bitcode(document["model"]),
                 runtime=None if document["runtime"] is None else _bitcode(document["runtime"]),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
@@ -159,6 +163,15 @@ def tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[TensorInfo, ...]:
         ValueError, KeyError, TypeError: an entry of another form.
     """
     return tuple(_tensor(entry) for entry in entries)
+
+
+def pairs(entries: Any) -> tuple[tuple[str, str], ...]:
+    """Pairs of names from JSON.
+
+    Raises:
+        ValueError, TypeError: an entry that is not a list of two words.
+    """
+    return tuple((first, second) for first, second in map(_words, entries))
 
 
 def _tensor(entry: Mapping[str, Any]) -> TensorInfo:

@@ -33,7 +33,7 @@ def shape_of(op: OnnxOp) -> Tensor | None:
         total = dim(1)
         for extent in source.shape:
             total = total * extent
-        return symbolic(_objects(total), INT64)
+        return symbolic(_objects(total).reshape(()), INT64)
     window = slice(op.attr("start", 0), op.attr("end", None)) if op.version >= 15 else slice(None)
     return symbolic(_objects(*source.shape)[window], INT64)
 

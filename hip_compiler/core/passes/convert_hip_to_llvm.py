@@ -77,6 +77,8 @@ class FunctionLowering:
             "hip.check": self._check,
             "hip.launch": self._launch,
             "hip.alloc": self._alloc,
+            "hip.mark": self._mark,
+            "hip.release": self._release,
             "hip.alloc_output": self._alloc_output,
             "hip.get_pool": self._get_pool,
             "hip.get_constant": self._get_constant,
@@ -212,6 +214,18 @@ class FunctionLowering:
 
     def _alloc(self, op: Any) -> None:
         self._memory(op, "hipc_alloc", [])
+
+    def _mark(self, op: Any) -> None:
+        build = self._build
+        mark = build.call("hipc_mark", [self._context], build.i64)
+        self._replace(op, build.cast(mark, op.results[0].type))
+
+    def _release(self, op: Any) -> None:
+        build = self._build
+        mark, *kept = list(op.operands)
+        pointers = self._pointer_array([self._operands.pointer(wrapped.owner.operands[0]) for wrapped in kept])
+        number = build.constant(len(kept))
+        build.call("hipc_release", [self._context, build.cast(mark, build.i64), pointers, number])
 
     def _memory(self, op: Any, symbol: str, leading: list[Any]) -> None:
         build = self._build
