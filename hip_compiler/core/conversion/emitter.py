@@ -11,6 +11,7 @@ import numpy as np
 from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
+from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
@@ -32,9 +33,10 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 class Emitter:
     """Emits IR at the current insertion point and keeps what is known of every value."""
 
-    def __init__(self, context: PassContext, extents: ExtentValues) -> None:
+    def __init__(self, context: PassContext, extents: ExtentValues, guesses: Guesses | None = None) -> None:
         self.context = context
         self.extents = extents
+        self.guesses = guesses or Guesses()
         self._fresh = 0
         self._made: list[Tensor] = []
 

@@ -150,8 +150,11 @@ def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
         return emitter.reshape(x, left_extents(emitter, flags, extents, x.rank - (given.size or 0)))
     axes = op.ints("axes", 1)
     if axes is None:
-        unknown = [extent for extent in x.shape if extent.value is None]
-        op.require(not unknown, "Squeeze of every extent of 1 where extents are not known")
+        # The rank is decided now, so extents that are not known count as others than 1, and a run checks that they are.
+        for extent in x.shape:
+            if extent.value is None:
+                other = arith.cmpi(arith.CmpIPredicate.ne, emitter.index_value(extent), index(1))
+                emitter.check(other, f"Squeeze without axes is compiled for an extent {extent} other than 1")
         axes = tuple(i for i, extent in enumerate(x.shape) if extent.value == 1)
     dropped = {normalize_axis(op, axis, x.rank) for axis in axes}
     for axis in dropped:
@@ -180,7 +183,9 @@ def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Axes in another order; a view where only extents of 1 move."""
     x = op.input(0)
-    return emitter.transpose(x, op.attr("perm", list(reversed(range(x.rank)))))
+    order = op.attr("perm", list(reversed(range(x.rank))))
+    op.require(sorted(order) == list(range(x.rank)), f"perm {order} is no order of {x.rank} axes")
+    return emitter.transpose(x, order)
 
 
 @onnx_op("Expand", how="linalg.generic")
