@@ -55,7 +55,8 @@ ORACLES: dict[str, Callable[..., Any]] = {
     "PRelu": lambda x, y: np.where(x < 0, x * y, x), "ThresholdedRelu": lambda x: np.where(x > 1, x, 0),
     "Elu": _elu, "Selu": lambda x: 1.05070102214813232421875 * _elu(x, 1.67326319217681884765625),
     "Celu": _elu, "Sigmoid": _sigmoid, "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
-    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "Softplus": _softplus, "Softsign": lambda x: x / (1 + np.abs(x)),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "Softplus": _softplus,
+    "Softsign": lambda x: x / (1 + np.abs(x)),
     "Mish": lambda x: x * np.tanh(_softplus(x)), "Swish": lambda x: x * _sigmoid(x),
     "Gelu": lambda x: x / 2 * (1 + np.vectorize(erf, otypes=[np.float64])(x / sqrt(2))),
     "Shrink": lambda x: np.where(x < -0.5, x, np.where(x > 0.5, x, 0)),
@@ -114,7 +115,8 @@ def _expected(name: str, operands: list[np.ndarray], dtype: DType) -> np.ndarray
 def test_rows_agree_with_numpy(name: str) -> None:
     dtype, rng = BY_NAME[name], np.random.default_rng(7)
     rows = {op: row for op, row in ROWS.items() if name in row.dtypes and not (name == "bool" and op == "Mod")}
-    nodes, feeds, inputs, outputs = [], {}, [], []
+    nodes, inputs, outputs = [], [], []
+    feeds: dict[str, np.ndarray] = {}
     for op, row in rows.items():
         operands = _operands(op, row, dtype, rng)
         names = [f"{op}_{i}" for i in range(len(operands))]

@@ -50,8 +50,8 @@ class Converter:
         if known is not None:
             return [known]
         converter = find_converter(op.domain, op.op, op.version)
-        if converter is not None:
-            made = converter.convert(self.emitter, op)
+        made = None if converter is None else converter.convert(self.emitter, op)
+        if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
         claim = self.emitter.context.claim(op.domain, op.op, op.version)
         if claim is not None:

@@ -410,7 +410,7 @@ class Emitter:
 
     def slice(self, source: Tensor, starts: Sequence[Dim], sizes: Sequence[Dim], steps: Sequence[int]) -> Tensor:
         """Elements `start + i * step` of every axis, `step > 0`."""
-        if any(size.value == 0 for size in sizes):
+        if any(size.value == 0 for size in (*sizes, *source.shape)):
             # A view of nothing may start past the end, which no slice operation allows.
             return Tensor(tuple(sizes), source.dtype, self.empty(tuple(sizes), source.dtype))
         static, dynamic = _split_all(self, [starts, sizes])

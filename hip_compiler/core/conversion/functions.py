@@ -144,7 +144,8 @@ def function_body(op: OnnxOp) -> onnx.FunctionProto | None:
     schema = onnx.defs.get_schema(op.op, op.version, op.domain)
     if schema.has_function:
         return schema.function_body
-    if not schema.has_context_dependent_function:
+    has_subgraph = any(hasattr(value, "passed") for value in op.attributes.values())
+    if not schema.has_context_dependent_function or has_subgraph:  # a subgraph cannot go back into a node
         return None
     node = onnx.helper.make_node(
         op.op,

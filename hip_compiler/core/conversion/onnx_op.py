@@ -114,6 +114,8 @@ class OnnxOp:
         if tensor is None:
             return None
         if tensor.constant is None:
+            if tensor.size == 0 and tensor.dtype.numpy is not None:
+                return np.empty(tensor.static_shape or (), tensor.dtype.numpy)
             raise NotSupportedError(f"input {index} must be constant")
         return tensor.constant
 
@@ -130,8 +132,9 @@ class OnnxOp:
         return None if values is None else tuple(int(value) for value in values.flat)
 
 
-Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor | None]"]
-"""Results that nobody wants may be None."""
+Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor | None] | None"]
+"""What a converter returns: the results, None for one that nobody reads; or None altogether when it leaves this
+instance to the operator's function body."""
 
 
 @dataclass(frozen=True)

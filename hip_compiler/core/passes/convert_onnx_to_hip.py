@@ -24,6 +24,7 @@ from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
+APPEND = "hip.kv_append"
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,11 @@ class _FunctionConversion:
             outputs.append(
                 (attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result)
             )
-        interface = {"inputs": [_entry(*pair) for pair in inputs], "outputs": [_entry(*pair) for pair in outputs]}
+        interface = {
+            "inputs": [_entry(*pair) for pair in inputs],
+            "outputs": [_entry(*pair) for pair in outputs],
+            "shared": _shared(inputs, outputs),
+        }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
@@ -175,6 +180,22 @@ def _function_type(arguments: list[Any], results: list[Any]) -> Any:
 
 def _entry(name: str, source: Tensor) -> dict[str, Any]:
     return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
+
+
+def _shared(inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]]) -> list[list[str]]:
+    """Pairs of an input and an output that may be one buffer: a cache that nothing but the append to it reads."""
+    names = {source.value: name for name, source in inputs}
+    found = []
+    for name, result in outputs:
+        owner = None if result.value is None else result.value.owner
+        if owner is None or isinstance(owner, ir.Block) or owner.operation.name != APPEND:
+            continue
+        for operand in list(owner.operation.operands)[1:]:
+            if operand in names and sum(1 for _ in operand.uses) == 1 + sum(
+                use.owner.operation.name == "tensor.dim" for use in operand.uses
+            ):
+                found.append([names[operand], name])
+    return found
 
 
 def _interface_shape(shape: Shape) -> list[int | str]:

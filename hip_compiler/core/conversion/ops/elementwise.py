@@ -12,7 +12,6 @@ from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.reductions import highest, lowest
 from hip_compiler.core.conversion.scalars import BOOL, Scalar, literal, where
 from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_ONNX
 
 Attributes = Mapping[str, Any]
 Function = Callable[..., Scalar]
@@ -208,7 +207,7 @@ ROWS: dict[str, Row] = {
     "BitwiseOr": Row(lambda x, y: x | y, 2, INTEGERS),
     "BitwiseXor": Row(lambda x, y: x ^ y, 2, INTEGERS),
     "BitwiseNot": Row(lambda x: ~x, 1, INTEGERS),
-    "BitShift": Row(shift, 2, UNSIGNED, attributes={"direction": None}),
+    "BitShift": Row(shift, 2, INTEGERS, attributes={"direction": None}),
     "IsNaN": Row(lambda x: x != x, 1, FLOATS, boolean=True),
     "IsInf": Row(is_inf, 1, FLOATS, boolean=True, attributes={"detect_negative": 1, "detect_positive": 1}),
     "QuickGelu": Row(
@@ -272,26 +271,6 @@ def convert_where(emitter: Emitter, op: OnnxOp) -> Tensor:
     condition, x, y = (op.input(i) for i in range(3))
     op.require(x.dtype.kind not in ("string", "complex"), f"element type {x.dtype}")
     return emitter.elementwise(where, [condition, x, y], x.dtype)
-
-
-@onnx_op("Cast", how="linalg.generic")
-def convert_cast(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Conversion between element types that hardware computes with."""
-    op.ignore("saturate", "round_mode")
-    x, to = op.input(0), BY_ONNX[op.attr("to")]
-    for dtype in (x.dtype, to):
-        op.require(dtype.name in NUMBERS | BOOLS, f"Cast from {x.dtype} to {to}")
-    return emitter.cast(x, to)
-
-
-@onnx_op("CastLike", how="linalg.generic")
-def convert_cast_like(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Conversion to the element type of the second input."""
-    op.ignore("saturate", "round_mode")
-    x, to = op.input(0), op.input(1).dtype
-    for dtype in (x.dtype, to):
-        op.require(dtype.name in NUMBERS | BOOLS, f"Cast from {x.dtype} to {to}")
-    return emitter.cast(x, to)
 
 
 @onnx_op("Mean", how="linalg.generic")
