@@ -19,6 +19,9 @@ from hip_compiler.shapes import Dim, dim
 INT32 = BY_NAME["int32"]
 BOOL = BY_NAME["bool"]
 DOUBLE = BY_NAME["double"]
+_FUSED = frozenset({"float", "float16"})
+"""Element types of ONNX's Attention that the kernel takes. The function body rounds bfloat16 after every step, and that
+is what ONNX's own test data hold."""
 
 
 @onnx_op("Attention", since=23, how="hip.kv_append, hip.attention; function body for outputs of scores")
@@ -30,7 +33,7 @@ def convert_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] |
     causal = bool(op.attr("is_causal", 0)) or right == 0
     if (
         op.wants(3)
-        or not (q.dtype is k.dtype is v.dtype and q.dtype.name in HALVES)
+        or not (q.dtype is k.dtype is v.dtype and q.dtype.name in _FUSED)
         or op.attr("softmax_precision", 1) == DOUBLE.onnx
         or (right > 0 and not causal)
         or (mask is not None and filled is None and _is_shorter(mask, k, past_k))
