@@ -11,6 +11,7 @@ import onnx.helper
 import onnx.numpy_helper
 
 from hip_compiler.core.conversion import contents
+from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, find_converter
 from hip_compiler.core.conversion.tensors import Tensor
@@ -34,11 +35,7 @@ class Converter:
     def convert(self, op: OnnxOp, depth: int = 0) -> Sequence[Tensor | None]:
         """Results of an operator; None per result where it could not be converted (a finding says why)."""
         try:
-            results = self._results(op, depth)
-            unread = sorted(set(op.attributes) - op.read)
-            if unread:
-                raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
-            return results
+            return self._results(op, depth)
         except NotSupportedError as error:
             self.report(op, str(error))
             return [None] * op.outputs
@@ -49,6 +46,15 @@ class Converter:
         self.findings.append(Unsupported(op.name, op.op, op.domain, op.version, dtypes, reason))
 
     def _results(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
+        """Results of an operator, all of whose attributes are of effect, or known not to be."""
+        op = restated(self.emitter, op)
+        results = self._made(op, depth)
+        unread = sorted(set(op.attributes) - op.read)
+        if unread:
+            raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
+        return results
+
+    def _made(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
         known = contents.shape_of(op) or contents.evaluate(op)
         if known is not None:
             return [known]
