@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs conformance bench clean
+.PHONY: help setup demo test check format docs conformance conformance-fast bench clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -39,6 +39,9 @@ docs: $(STAMP) ## write the generated documents anew
 
 conformance: $(STAMP) ## run ONNX's own backend tests, compare with the committed baseline
 	@$(BIN)/python -m benchmarks.conformance
+
+conformance-fast: $(STAMP) ## the same for one case in eight, always the same ones
+	@$(BIN)/python -m benchmarks.conformance --fast
 
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models

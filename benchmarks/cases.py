@@ -1,4 +1,4 @@
-"""ONNX's backend tests as single cases, each run through ONNX's own runner and put into one of three classes."""
+"""ONNX's backend tests as single cases, each run through ONNX's own runner and put into one of four classes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from onnx.backend.test.runner import Runner
 
+from benchmarks.disputed import DISPUTED
 from benchmarks.process import Message, serve
 from hip_compiler.errors import ErrorCode, HipCompilerError
 
@@ -87,7 +88,7 @@ class Cases:
         return {name: kind for name, (kind, _) in self._tests.items()}
 
     def run(self, name: str) -> Message:
-        """Runs one case: its `status` (passed, unsupported or failed), `detail` and `seconds`."""
+        """Runs one case: its `status` (passed, unsupported, disputed or failed), `detail` and `seconds`."""
         _, test = self._tests[name]
         start = time.perf_counter()
         status, detail = "passed", ""
@@ -101,6 +102,10 @@ class Cases:
         except HipCompilerError as error:
             status = "unsupported" if error.code is ErrorCode.UNSUPPORTED else "failed"
             detail = " ".join(str(error).split())
+        except AssertionError as error:
+            status, detail = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
+            if name in DISPUTED:
+                status, detail = "disputed", f"{DISPUTED[name]}; {detail}"
         except Exception as error:  # noqa: BLE001  whatever a case raises is its result
             status, detail = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"
         return {"status": status, "detail": detail[:DETAIL], "seconds": time.perf_counter() - start}

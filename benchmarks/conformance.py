@@ -23,7 +23,7 @@ from benchmarks.process import Message, Worker, WorkerDiedError
 
 Results: TypeAlias = dict[str, Message]
 
-STATUSES = ("passed", "unsupported", "failed", "crashed")
+STATUSES = ("passed", "unsupported", "disputed", "failed", "crashed")
 BASELINE = Path(__file__).with_name("conformance_baseline.json")
 FAST_ONE_IN = 8
 # A worker is replaced after so many cases, so that memory which a case leaks cannot pile up.

@@ -15,6 +15,7 @@ from hip_compiler.registry.contributions import (
     CallLowering,
     DialectContribution,
     KernelContribution,
+    LaunchLowering,
     Lazy,
     LibraryContribution,
     OnnxOpClaim,
@@ -30,6 +31,7 @@ from hip_compiler.registry.contributions import (
 )
 from hip_compiler.registry.hookspecs import API_VERSION, hookimpl
 from hip_compiler.registry.slot import PipelineSlot
+from hip_compiler.shapes import Dim, Shape, broadcast, dim
 
 if TYPE_CHECKING:
     from hip_compiler.core.passes.base import PassContext
@@ -50,9 +52,11 @@ __all__ = [
     "BitcodeContribution",
     "CallLowering",
     "DialectContribution",
+    "Dim",
     "ErrorCode",
     "HipCompilerError",
     "KernelContribution",
+    "LaunchLowering",
     "Lazy",
     "LibraryContribution",
     "OnnxOpClaim",
@@ -64,8 +68,11 @@ __all__ = [
     "PipelineContribution",
     "PipelineSlot",
     "PlainOpDef",
+    "Shape",
     "SlotRequest",
     "TargetContribution",
     "TensorSpec",
+    "broadcast",
+    "dim",
     "hookimpl",
 ]

@@ -24,6 +24,8 @@ LAYERS = (
     ("slots",),
     ("registry",),
     ("runtime",),
+    # What build hooks import, before anything is installed.
+    ("toolchain",),
     ("errors", "knobs", "dtypes", "shapes"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

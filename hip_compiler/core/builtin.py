@@ -5,9 +5,10 @@ Passes are named, not imported: listing them must neither need the MLIR bindings
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
 
 from hip_compiler.registry.contributions import (
+    CallLowering,
     DialectContribution,
     Lazy,
     PassContribution,
@@ -65,19 +66,10 @@ PASSES: tuple[PassContribution, ...] = (
 )
 
 
-def _host_runtime() -> Path:
-    # The runtime brings LLVM and NumPy, which listing what is registered need not wait for.
-    from hip_compiler.runtime import native
-
-    return native.find().bitcode
-
-
-HOST = TargetContribution(
-    name="host",
-    summary="This machine's CPU: vectorised, threaded, no GPU needed.",
-    runtime_bitcode=_host_runtime,
-    features=frozenset({"packed-weights"}),
-)
+@cache
+def _hip_dialect() -> DialectContribution:
+    dialect: DialectContribution = Lazy("hip_compiler.core.dialects.hip:hip_dialect").load()()
+    return dialect
 
 
 @hookimpl
@@ -87,7 +79,7 @@ def hip_compiler_passes() -> list[PassContribution]:
 
 @hookimpl
 def hip_compiler_dialects() -> list[DialectContribution]:
-    return [Lazy("hip_compiler.core.dialects.hip:hip_dialect").load()()]
+    return [_hip_dialect()]
 
 
 @hookimpl
@@ -97,4 +89,14 @@ def hip_compiler_pipelines() -> list[PipelineContribution]:
 
 @hookimpl
 def hip_compiler_targets() -> list[TargetContribution]:
-    return [HOST]
+    return [
+        TargetContribution(
+            name="host",
+            summary="This machine's CPU: vectorised, threaded, no GPU needed.",
+            features=frozenset({"packed-weights"}),
+            # A vendor may bring a better implementation of an operation; the runtime's own services stay.
+            overridable=frozenset(
+                op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering)
+            ),
+        )
+    ]

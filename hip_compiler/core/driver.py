@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata as distributions
@@ -15,20 +15,22 @@ from typing import Any
 
 import onnx
 
+from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.constants import ConstantPool
+from hip_compiler.core.contributed import claimants, plugin_bitcode, target_runtime
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
-from hip_compiler.runtime import Artifact, Bitcode, Metadata, publish
+from hip_compiler.runtime import Artifact, Metadata, publish
 from hip_compiler.runtime.loader import machine_code
-from hip_compiler.runtime.metadata import tensors
+from hip_compiler.runtime.metadata import pairs, tensors
 
 INTERFACE = "hip.interface"
 _TOOLCHAIN = ("hip-compiler", "torch-mlir", "llvmlite", "onnx", "numpy")
@@ -42,11 +44,13 @@ class CompileReport:
         phases: seconds of import, pipeline, translation and machine code.
         passes: seconds per pass.
         arena: bytes of the planned arena, and the least any plan could have.
+        cached: the artifact was in the compile cache, and nothing else was done.
     """
 
     phases: dict[str, float] = field(default_factory=dict)
     passes: list[PassTime] = field(default_factory=list)
     arena: dict[str, Any] = field(default_factory=dict)
+    cached: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,28 @@ def compile_model(
         HipCompilerError: what is wrong with the model, the options, a plugin, or the pipeline.
         UnsupportedError: one report of every node that cannot be compiled.
     """
-    report = CompileReport()
     registry = load_registry(options.plugins)
+    if not options.cache:
+        return _compile(model, options, registry, output, progress)
+    entry = cache_entry(model, options, registry)
+    found = None if watches(options) else find_cached(entry)
+    if found is not None:
+        return Compiled(found if output is None else found.save(output), CompileReport(cached=True))
+    compiled = _compile(model, options, registry, output, progress)
+    # A file may have changed while it was read: what was compiled is then no matter of this entry.
+    if cache_entry(model, options, registry) == entry:
+        compiled.artifact.save(entry)
+    return compiled
+
+
+def _compile(
+    model: str | Path | bytes | onnx.ModelProto,
+    options: CompileOptions,
+    registry: Registry,
+    output: Path | None,
+    progress: Callable[[str], None],
+) -> Compiled:
+    report = CompileReport()
     target = registry.targets.get(options.target)
     if target is None:
         raise HipCompilerError(
@@ -93,7 +117,11 @@ def compile_model(
     passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
-        report.passes = run_plan(plan, module, passes, registry).times
+        try:
+            report.passes = run_plan(plan, module, passes, registry).times
+        except UnsupportedError as error:
+            error.hint = "; ".join([*claimants(error, registry), error.hint])
+            raise
         check_entry_point(plan, module)
     report.arena = dict(passes.reports.get("arena", {}))
     with clock("translate"), context, ir.Location.unknown():
@@ -103,7 +131,8 @@ def compile_model(
             _metadata(module, passes, registry),
             bitcode,
             folder=output,
-            plugins=_plugin_bitcode(registry, options.target),
+            plugins=plugin_bitcode(registry, target),
+            runtime=target_runtime(registry, target),
             write_constants=pool.write if pool.size else None,
         )
         machine_code(artifact)
@@ -131,6 +160,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
         target=passes.target.name,
         inputs=tensors(interface["inputs"]),
         outputs=tensors(interface["outputs"]),
+        shared=pairs(interface.get("shared", [])),
         opt_level=passes.options.opt_level,  # type: ignore[arg-type]
         libraries=tuple(str(find_library(library)) for library in registry.libraries(passes.target.name)),
         arena=passes.reports.get("arena", {}),
@@ -152,14 +182,3 @@ def _versions() -> dict[str, str]:
         except distributions.PackageNotFoundError:
             versions[name] = "not installed"
     return versions
-
-
-def _plugin_bitcode(registry: Registry, target: str) -> Sequence[Bitcode]:
-    return [
-        Bitcode(
-            f"{registry.owner(entry)}",
-            entry.source if isinstance(entry.source, bytes) else entry.source.read_bytes(),
-            entry.overrides,
-        )
-        for entry in registry.bitcode(target)
-    ]

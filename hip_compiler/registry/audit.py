@@ -13,7 +13,9 @@ from hip_compiler.registry.bitstream import producer
 from hip_compiler.registry.contributions import (
     BitcodeContribution,
     Contribution,
+    DialectContribution,
     KernelContribution,
+    LaunchLowering,
     LibraryContribution,
     OnnxOpClaim,
     TargetContribution,
@@ -51,17 +53,23 @@ class Symbol:
         return f"{self.kind} '{self.name}' ({self.linkage})"
 
 
-def audit_plugin(record: PluginRecord, targets: Mapping[str, TargetContribution], ops: Collection[str]) -> None:
-    """Check everything of a plugin that names a target or an operation, which others may register.
+def audit_plugin(
+    record: PluginRecord,
+    targets: Mapping[str, TargetContribution],
+    ops: Collection[str],
+    kernels: Collection[str],
+) -> None:
+    """Check everything of a plugin that names a target, an operation or a kernel, which others may register.
 
     Args:
         targets: every registered target.
         ops: full name of every registered operation.
+        kernels: name of every registered kernel.
 
     Raises:
         HipCompilerError: `HIPC0404`, with every finding as a detail.
     """
-    findings = [finding for contribution in record.contributions for finding in _audit(contribution, targets, ops)]
+    findings = [f for contribution in record.contributions for f in _audit(contribution, targets, ops, kernels)]
     if findings:
         raise HipCompilerError(
             ErrorCode.PLUGIN_AUDIT,
@@ -72,7 +80,14 @@ def audit_plugin(record: PluginRecord, targets: Mapping[str, TargetContribution]
         )
 
 
-def _audit(contribution: Contribution, targets: Mapping[str, TargetContribution], ops: Collection[str]) -> list[str]:
+def _audit(
+    contribution: Contribution,
+    targets: Mapping[str, TargetContribution],
+    ops: Collection[str],
+    kernels: Collection[str],
+) -> list[str]:
+    if isinstance(contribution, DialectContribution):
+        return _audit_launches(contribution, kernels)
     if isinstance(contribution, OnnxOpClaim) and contribution.lowers_to not in ops:
         hint = nearest(contribution.lowers_to, ops)
         claim = f"ONNX operator {contribution.domain}::{contribution.op}"
@@ -82,7 +97,41 @@ def _audit(contribution: Contribution, targets: Mapping[str, TargetContribution]
     target = targets.get(contribution.target)
     if target is None:
         return [f"{contribution.name}: target '{contribution.target}' is not registered; targets: {listing(targets)}"]
-    return audit_bitcode(contribution, target) if isinstance(contribution, BitcodeContribution) else []
+    if isinstance(contribution, BitcodeContribution):
+        return audit_bitcode(contribution, target)
+    if isinstance(contribution, KernelContribution) and not target.architecture:
+        return audit_kernels(contribution)
+    return []
+
+
+def _audit_launches(dialect: DialectContribution, kernels: Collection[str]) -> list[str]:
+    findings = []
+    for op in dialect.ops:
+        if isinstance(op.lowering, LaunchLowering) and op.lowering.kernel not in kernels:
+            hint = nearest(op.lowering.kernel, kernels) or f"kernels: {listing(kernels)}"
+            findings.append(f"operation '{op.name}': kernel '{op.lowering.kernel}' is not registered; {hint}")
+    return findings
+
+
+def audit_kernels(kernels: KernelContribution) -> list[str]:
+    """Every rule that kernels for a CPU break: they are bitcode that defines exactly the symbols it lists."""
+    try:
+        symbols, triple = _read(_bytes(kernels))
+    except ValueError as error:
+        return [f"{kernels.name}: {error}"]
+    findings = []
+    if triple and triple.split("-")[0] != kernels.architecture:
+        findings.append(f"triple '{triple}' is not for {kernels.architecture or 'the architecture, which is empty'}")
+    defined = {symbol.name for symbol in symbols}
+    for symbol in symbols:
+        if symbol.name in CONSTRUCTORS:
+            findings.append(f"{symbol.name}: static constructors and destructors are not run")
+        elif symbol.name.startswith(RESERVED_PREFIXES):
+            findings.append(f"{symbol} belongs to the runtime")
+        elif symbol.name not in kernels.symbols:
+            findings.append(f"{symbol} is not listed in symbols=")
+    findings += [f"kernel '{name}' is not defined in the bitcode" for name in kernels.symbols if name not in defined]
+    return [f"{kernels.name}: {finding}" for finding in findings]
 
 
 def audit_bitcode(bitcode: BitcodeContribution, target: TargetContribution) -> list[str]:
@@ -118,7 +167,7 @@ def exported_symbols(bitcode: BitcodeContribution) -> tuple[str, ...]:
     return tuple(symbol.name for symbol in _read(_bytes(bitcode))[0] if symbol.name not in METADATA_GLOBALS)
 
 
-def _bytes(bitcode: BitcodeContribution) -> bytes:
+def _bytes(bitcode: BitcodeContribution | KernelContribution) -> bytes:
     return bitcode.source.read_bytes() if isinstance(bitcode.source, Path) else bitcode.source
 
 

@@ -45,7 +45,7 @@ def _claims(contribution: Contribution) -> Iterator[str]:
             yield f"target '{name}'"
         case KernelContribution():
             for symbol in contribution.symbols:
-                yield f"kernel '{symbol}' for {contribution.target} {contribution.architecture}"
+                yield f"kernel '{symbol}' for target '{contribution.target}' {contribution.architecture}"
         case BitcodeContribution():
             for symbol in exported_symbols(contribution):
                 yield f"symbol '{symbol}' for target '{contribution.target}'"

@@ -150,6 +150,26 @@ class CallLowering:
 
 
 @dataclass(frozen=True)
+class LaunchLowering:
+    """Lower to a launch of a kernel that a `KernelContribution` brings, over the elements of the first output.
+
+    The kernel is ``void KERNEL(const void *const *arguments, int64_t begin, int64_t end)``. It runs on ranges of
+    [0, number of elements), on several threads at once, and cannot fail: what can go wrong is a matter for the
+    verifier or for a `CallLowering`. Arguments are addresses, as GPU launches take them: one ``hipc_tensor`` per
+    input (NULL where absent) and per output (for a variadic one the address of a pointer array, then of its
+    ``int64_t`` count), then per attribute, in order, an ``int64_t`` (int, bool, string by its choice index), a
+    ``double``, or the first element of a list, followed by the address of its ``int64_t`` count.
+
+    Attributes:
+        kernel: name of the kernel.
+        cost: estimate of the scalar operations per element, which decides how work is shared.
+    """
+
+    kernel: str
+    cost: int = 1
+
+
+@dataclass(frozen=True)
 class OpDef:
     """One operation of a dialect, declared in one place.
 
@@ -173,7 +193,7 @@ class OpDef:
     inputs: tuple[OperandDef, ...]
     outputs: tuple[OperandDef, ...]
     reify: ShapeFunction
-    lowering: CallLowering
+    lowering: CallLowering | LaunchLowering
     attributes: tuple[AttributeDef, ...] = ()
     verify: OpVerifier | None = None
     reads_outputs: bool = False
@@ -252,14 +272,15 @@ class LibraryContribution:
 
 @dataclass(frozen=True)
 class KernelContribution:
-    """A code object with kernels, built ahead for one architecture.
+    """Kernels built ahead for one architecture, which operations launch by name through a `LaunchLowering`.
 
     Attributes:
         name: name in messages.
         target: target whose runtime can launch the kernels.
-        architecture: for example ``gfx942``.
-        source: path of the code object, or its bytes.
-        symbols: names of the kernels in it.
+        architecture: for example ``gfx942``; for a target that runs on the CPU the first word of the LLVM triple,
+            for example ``x86_64``. What is for another machine is left aside.
+        source: path, or bytes, of a code object; of LLVM bitcode for a target that runs on the CPU.
+        symbols: names of the kernels in it. Nothing else in it may be visible outside.
     """
 
     name: str
@@ -276,15 +297,16 @@ class TargetContribution:
     Attributes:
         name: name given to ``compile(target=...)``.
         summary: one sentence.
-        runtime_bitcode: given the host CPU's features, the path of the runtime bitcode to link.
+        runtime_bitcode: gives the path of the runtime bitcode to link, which travels with the artifact; None: the
+            host runtime of this package.
         features: words that passes can ask for, for example ``packed-weights``.
-        architecture: first word of the LLVM triple of its bitcode; empty: this machine's.
+        architecture: first word of the LLVM triple of its bitcode; empty: it runs on this machine's CPU.
         overridable: runtime functions that a plugin's bitcode may replace.
     """
 
     name: str
     summary: str
-    runtime_bitcode: Callable[[], Path]
+    runtime_bitcode: Callable[[], Path] | None = None
     features: frozenset[str] = frozenset()
     architecture: str = ""
     overridable: frozenset[str] = frozenset()

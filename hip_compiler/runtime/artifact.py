@@ -5,6 +5,7 @@ constants.bin     contents of constants, memory-mapped; absent when there are no
 metadata.json     interface, versions, digests
 model.<key>.o     machine code for one CPU and one build of the runtime; a cache, made again when it does not fit
 plugin-<n>.bc     bitcode of plugins
+runtime.bc        runtime of a target that brings its own
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from pathlib import Path
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.abi import ABI_VERSION
 from hip_compiler.runtime.linker import Bitcode
-from hip_compiler.runtime.metadata import BitcodeFile, ConstantsFile, Metadata
+from hip_compiler.runtime.metadata import HOST_RUNTIME, BitcodeFile, ConstantsFile, Metadata
 from hip_compiler.runtime.publish import publish_folder, write_file
 
 METADATA = "metadata.json"
 MODEL = "model.bc"
+RUNTIME = "runtime.bc"
 CONSTANTS = "constants.bin"
 _DIGEST_BYTES = 32
 
@@ -81,6 +83,24 @@ class Artifact:
         """Bitcode of plugins, in link order; errors as `model_bitcode`."""
         return [Bitcode(entry.owner, self._read(entry), entry.overrides) for entry in self.metadata.plugins]
 
+    def runtime_bitcode(self) -> Bitcode | None:
+        """Bitcode of the runtime that the target brought; None: it uses this package's host runtime.
+
+        Raises:
+            HipCompilerError: `HIPC0502`, when it needs another runtime; and as `model_bitcode`.
+        """
+        entry = self.metadata.runtime
+        if isinstance(entry, BitcodeFile):
+            return Bitcode(entry.owner, self._read(entry))
+        if entry != HOST_RUNTIME:
+            raise HipCompilerError(
+                ErrorCode.TARGET_UNKNOWN,
+                f"the artifact is for target '{self.metadata.target}', whose runtime '{entry}' is not at hand",
+                where=str(self.folder),
+                hint="compile the model again for a target that this version of hip-compiler has",
+            )
+        return None
+
     def cached_object(self, key: str) -> bytes | None:
         """Machine code kept under a key; None when there is none, or it is damaged."""
         try:
@@ -120,6 +140,8 @@ class Artifact:
 
     def _files(self) -> list[str]:
         names = [self.metadata.model.file, *(entry.file for entry in self.metadata.plugins)]
+        if isinstance(self.metadata.runtime, BitcodeFile):
+            names.append(self.metadata.runtime.file)
         return names if self.metadata.constants is None else [*names, self.metadata.constants.file]
 
     def _object_path(self, key: str) -> Path:
@@ -153,6 +175,7 @@ def publish(
     *,
     folder: str | os.PathLike[str] | None = None,
     plugins: Sequence[Bitcode] = (),
+    runtime: Bitcode | None = None,
     write_constants: Callable[[Path], object] | None = None,
 ) -> Artifact:
     """Make an artifact folder.
@@ -162,6 +185,7 @@ def publish(
         model: bitcode of the generated code.
         folder: the folder to make or replace; None: a temporary one that lives as long as the artifact.
         plugins: bitcode to link, in order.
+        runtime: runtime to link; None: the host runtime of this package.
         write_constants: writes constants.bin to the path given; None: the model has no constants.
 
     Raises:
@@ -176,6 +200,8 @@ def publish(
             entry = BitcodeFile(f"plugin-{index}.bc", _digest(plugin.data), plugin.name, plugin.overrides)
             (private / entry.file).write_bytes(plugin.data)
             entries.append(entry)
+        if runtime is not None:
+            (private / RUNTIME).write_bytes(runtime.data)
         constants = None
         if write_constants is not None:
             write_constants(private / CONSTANTS)
@@ -184,6 +210,9 @@ def publish(
             replace(
                 metadata,
                 model=BitcodeFile(MODEL, _digest(model)),
+                runtime=metadata.runtime
+                if runtime is None
+                else BitcodeFile(RUNTIME, _digest(runtime.data), runtime.name),
                 plugins=tuple(entries),
                 constants=constants,
             )

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import llvmlite
 
-from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import cpu, native
 from hip_compiler.runtime.abi import ABI_VERSION
 from hip_compiler.runtime.artifact import Artifact
@@ -41,28 +40,27 @@ def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> Mac
     the runtime, or the runtime exists as bitcode alone, it is linked into the model's instead.
 
     Args:
-        runtime_bitcode: runtime of the artifact's target; None: the host runtime of this package.
+        runtime_bitcode: another runtime; None: the one that the artifact brings, else the host runtime of this package.
 
     Raises:
-        HipCompilerError: `HIPC0502`, when the target has no runtime here; and the errors of `build_object`,
-            `native.find` and the artifact.
+        HipCompilerError: the errors of `build_object`, `native.find` and the artifact.
     """
     start = time.perf_counter()
     shared: Program | None = None
-    bitcode = runtime_bitcode
-    if bitcode is None:
-        found = _host_runtime(artifact)
+    linked_in = artifact.runtime_bitcode() if runtime_bitcode is None else _runtime(runtime_bitcode)
+    if linked_in is None:
+        found = native.find()
         if any(entry.overrides for entry in artifact.metadata.plugins):
-            bitcode = found.bitcode
+            linked_in = _runtime(found.bitcode)
         else:
             shared = shared_runtime(found.archive, native.file_digest(found.archive))
-    key = object_key(artifact, native.file_digest(bitcode) if bitcode else "shared")
+    key = object_key(artifact, hashlib.sha256(linked_in.data).hexdigest() if linked_in else "shared")
     cached = artifact.cached_object(key)
     if cached is not None:
         return MachineCode(cached, shared, True, {"read": time.perf_counter() - start})
     linked = build_object(
         artifact.model_bitcode(),
-        Bitcode("the runtime", bitcode.read_bytes()) if bitcode else None,
+        linked_in,
         artifact.plugin_bitcode(),
         cpu.host(),
         artifact.metadata.opt_level,
@@ -95,13 +93,5 @@ def object_key(artifact: Artifact, runtime: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _host_runtime(artifact: Artifact) -> native.NativeRuntime:
-    target = artifact.metadata.target
-    if target != "host":
-        raise HipCompilerError(
-            ErrorCode.TARGET_UNKNOWN,
-            f"the artifact is for target '{target}', whose runtime is not at hand",
-            where=str(artifact.folder),
-            hint="install the plugin that brings the target",
-        )
-    return native.find()
+def _runtime(path: Path) -> Bitcode:
+    return Bitcode("the runtime", path.read_bytes())

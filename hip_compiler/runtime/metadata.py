@@ -13,6 +13,8 @@ from hip_compiler.runtime.abi import ABI_VERSION, MAX_RANK
 from hip_compiler.runtime.cpu import OPT_LEVELS, OptLevel
 
 FORMAT = 1
+HOST_RUNTIME = "host"
+"""The runtime of this package that programs for the CPU need."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ class Metadata:
         toolchain: versions of what made the artifact, by name.
         plugins_used: plugins that took part in the compilation: distribution and version, by plugin id.
         ops: how many operations of each kind the program has.
+        shared: pairs of an input and an output that may be one buffer: the run appends to it in place.
         model: the generated code; filled in when the artifact is published.
+        runtime: the runtime that the target brings, or the name of the one of this package that it needs.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
         constants: the constants; filled in when the artifact is published.
     """
@@ -81,7 +85,9 @@ class Metadata:
     toolchain: Mapping[str, str] = field(default_factory=dict)
     plugins_used: Mapping[str, str] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)
+    shared: tuple[tuple[str, str], ...] = ()
     model: BitcodeFile = BitcodeFile("model.bc", "")
+    runtime: BitcodeFile | str = HOST_RUNTIME
     plugins: tuple[BitcodeFile, ...] = ()
     constants: ConstantsFile | None = None
     abi_version: int = ABI_VERSION
@@ -96,6 +102,7 @@ class Metadata:
             "inputs": [_tensor_to_json(info) for info in self.inputs],
             "outputs": [_tensor_to_json(info) for info in self.outputs],
             "model": _bitcode_to_json(self.model),
+            "runtime": self.runtime if isinstance(self.runtime, str) else _bitcode_to_json(self.runtime),
             "plugins": [_bitcode_to_json(entry) for entry in self.plugins],
             "constants": None if self.constants is None else vars(self.constants),
             "opt_level": self.opt_level,
@@ -104,6 +111,7 @@ class Metadata:
             "toolchain": dict(self.toolchain),
             "plugins_used": dict(self.plugins_used),
             "ops": dict(self.ops),
+            "shared": [list(pair) for pair in self.shared],
         }
         return json.dumps(document, indent=2) + "\n"
 
@@ -118,7 +126,7 @@ class Metadata:
             document = json.loads(text)
             if document["format"] != FORMAT:
                 raise ValueError(f"format {document['format']} is not {FORMAT}")
-            constants = document["constants"]
+            constants, runtime = document["constants"], document["runtime"]
             return cls(
                 name=str(document["name"]),
                 target=str(document["target"]),
@@ -130,7 +138,9 @@ class Metadata:
                 toolchain=dict(document["toolchain"]),
                 plugins_used=dict(document["plugins_used"]),
                 ops=dict(document["ops"]),
+                shared=pairs(document.get("shared", [])),
                 model=_bitcode(document["model"]),
+                runtime=runtime if isinstance(runtime, str) else _bitcode(runtime),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
                 constants=None
                 if constants is None
@@ -155,6 +165,15 @@ def tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[TensorInfo, ...]:
         ValueError, KeyError, TypeError: an entry of another form.
     """
     return tuple(_tensor(entry) for entry in entries)
+
+
+def pairs(entries: Any) -> tuple[tuple[str, str], ...]:
+    """Pairs of names from JSON.
+
+    Raises:
+        ValueError, TypeError: an entry that is not a list of two words.
+    """
+    return tuple((first, second) for first, second in map(_words, entries))
 
 
 def _tensor(entry: Mapping[str, Any]) -> TensorInfo:

@@ -110,7 +110,8 @@ class Session:
         Args:
             feeds: one array per input name: NumPy arrays, CPU tensors with `__dlpack__`, or (nested) numbers.
                 Element types must be the model's; nothing is cast. Extents must fit; each run may have others.
-            outputs: arrays that receive outputs, by name: C-contiguous, of the output's type and shape.
+            outputs: arrays that receive outputs, by name: C-contiguous, of the output's type and shape. An array
+                that is also the feed which `metadata.shared` pairs with the output is updated in place.
 
         Returns:
             Every output by name, in the model's order; those of `outputs` are the arrays given.
@@ -206,13 +207,23 @@ class Session:
             tensor.data = address_of(array)
 
     def _separate(self, arrays: list[np.ndarray], outputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """Copy feeds that lie in memory which the run will write."""
-        targets = [array for array in outputs.values() if isinstance(array, np.ndarray)]
-        arrays = [
-            array.copy() if any(np.may_share_memory(array, target) for target in targets) else array for array in arrays
-        ]
-        self._point_at(arrays)
-        return arrays
+        """Copy feeds that lie in memory which the run will write, but for a cache that grows in place."""
+        targets = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
+        partners = dict(self.metadata.shared)
+        kept = []
+        for info, array in zip(self.inputs, arrays, strict=True):
+            partner = partners.get(info.name)
+            shared = any(
+                np.may_share_memory(array, target) and not (name == partner and _same_buffer(array, target))
+                for name, target in targets.items()
+            )
+            kept.append(array.copy() if shared else array)
+        self._point_at(kept)
+        return kept
+
+
+def _same_buffer(a: np.ndarray, b: np.ndarray) -> bool:
+    return address_of(a) == address_of(b) and a.shape == b.shape and a.dtype == b.dtype
 
 
 class _Loaded:

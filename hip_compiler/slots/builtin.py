@@ -24,7 +24,7 @@ ONNX_TO_HIP: tuple[Step, ...] = (
     PipelineSlot.BEFORE_BUFFERIZATION,
     "verify-no-constant-carriers",
     "hip-bufferize",
-    "one-shot-bufferize{allow-unknown-ops bufferize-function-boundaries"
+    "one-shot-bufferize{allow-unknown-ops allow-return-allocs-from-loops bufferize-function-boundaries"
     " function-boundary-type-conversion=identity-layout-map unknown-type-conversion=identity-layout-map}",
     "canonicalize",
     "cse",

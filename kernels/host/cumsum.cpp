@@ -49,13 +49,7 @@ void row(const T *x, T *y, int64_t length, bool exclusive, bool reverse) {
 template <Operation operation>
 int32_t scan(hipc_context *context, const char *op, const hipc_tensor *x, const hipc_tensor *at, hipc_tensor *y,
              int64_t axis, int64_t exclusive, int64_t reverse) {
-  if (at) {
-    if (elements(at) != 1) return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the axis is not one number", op);
-    HIPC_TRY(dispatch_index(context, op, at->dtype, [&]<class I>() {
-      axis = (int64_t)*data<I>(at);
-      return HIPC_OK;
-    }));
-  }
+  if (at) HIPC_TRY(axis_from(context, op, at, &axis));
   HIPC_TRY(check_same_shape(context, op, x, y));
   HIPC_TRY(check_contiguous(context, op, x, y));
   HIPC_TRY(check_axis(context, op, axis, x->rank, &axis));

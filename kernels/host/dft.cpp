@@ -1,4 +1,4 @@
-// hipc_dft. Powers of two by a radix-2 transform, other lengths through a convolution of such transforms (Bluestein).
+// hipc_dft, along the axis `at` where it is given, else along `axis`. Powers of two by a radix-2 transform, other lengths through a convolution of such transforms (Bluestein).
 // All arithmetic is in double: a transform sums every input into every output.
 #include "hipc_ops.h"
 
@@ -130,10 +130,11 @@ template <class T> void transform_line(const T *x, T *y, const Shape &s, const T
 
 } // namespace
 
-HIPC_EXPORT int32_t hipc_dft(hipc_context *context, const hipc_tensor *x, const hipc_tensor *length, hipc_tensor *y,
-                             int64_t axis, int64_t inverse, int64_t onesided) {
+HIPC_EXPORT int32_t hipc_dft(hipc_context *context, const hipc_tensor *x, const hipc_tensor *length, const hipc_tensor *at,
+                             hipc_tensor *y, int64_t axis, int64_t inverse, int64_t onesided) {
   const char *op = "dft";
-  HIPC_TRY(check_contiguous(context, op, x, length, y));
+  HIPC_TRY(check_contiguous(context, op, x, length, at, y));
+  if (at) HIPC_TRY(axis_from(context, op, at, &axis));
   HIPC_TRY(check_axis(context, op, axis, x->rank, &axis));
   if (x->rank < 2 || y->rank != x->rank || axis == x->rank - 1)
     return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs an axis before the last, which holds the parts", op);

@@ -229,6 +229,26 @@ HIPC_EXPORT void *hipc_alloc(hipc_context *context, int64_t bytes) {
   return memory;
 }
 
+HIPC_EXPORT int64_t hipc_mark(hipc_context *context) { return (int64_t)context->outgrown; }
+
+HIPC_EXPORT void hipc_release(hipc_context *context, int64_t mark, const void *const *kept, int64_t num_kept) {
+  Outgrown **link = &context->outgrown;
+  while (*link && (int64_t)*link != mark) {
+    Outgrown *entry = *link;
+    bool keep = false;
+    for (int64_t i = 0; i < num_kept; i++)
+      keep = keep || (kept[i] >= entry->memory && (const char *)kept[i] <= (const char *)entry->memory + entry->bytes);
+    if (keep) {
+      link = &entry->next;
+      continue;
+    }
+    *link = entry->next;
+    account(context, -entry->bytes);
+    free(entry->memory);
+    free(entry);
+  }
+}
+
 HIPC_EXPORT void *hipc_scratch(hipc_context *context, int64_t bytes) {
   if (bytes < 0 || !reserve(context, &context->scratch, bytes, /*keep_old=*/false)) {
     hipc_error(context, HIPC_ERROR_MEMORY, "no memory for %lld bytes of scratch", (long long)bytes);

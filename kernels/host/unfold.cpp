@@ -121,28 +121,28 @@ int32_t read_deformed(hipc_context *context, const hipc_tensor *x, const hipc_te
 
 } // namespace
 
-HIPC_EXPORT int32_t hipc_col2im(hipc_context *context, const hipc_tensor *x, hipc_tensor *y, const int64_t *block,
-                                int64_t num_block, const int64_t *strides, int64_t num_strides, const int64_t *pads,
-                                int64_t num_pads, const int64_t *dilations, int64_t num_dilations) {
+HIPC_EXPORT int32_t hipc_col2im(hipc_context *context, const hipc_tensor *x, const hipc_tensor *block, hipc_tensor *y,
+                                const int64_t *strides, int64_t num_strides, const int64_t *pads, int64_t num_pads,
+                                const int64_t *dilations, int64_t num_dilations) {
   const char *op = "col2im";
-  HIPC_TRY(check_contiguous(context, op, x, y));
+  HIPC_TRY(check_contiguous(context, op, x, block, y));
   Window w{};
   w.axes = y->rank - 2;
   w.stride = strides;
   w.pad = pads;
   w.dilation = dilations;
-  if (x->rank != 3 || w.axes < 1 || num_block != w.axes || num_strides != w.axes || num_dilations != w.axes ||
-      num_pads != 2 * w.axes)
+  if (x->rank != 3 || w.axes < 1 || block->dtype != I64 || elements(block) != w.axes || num_strides != w.axes ||
+      num_dilations != w.axes || num_pads != 2 * w.axes)
     return hipc_error(context, HIPC_ERROR_SHAPE, "%s: ranks and attributes do not fit each other", op);
   int64_t channels = y->shape[1], blocks = 1, cells = 1;
   for (int32_t i = 0; i < w.axes; i++) {
-    if (strides[i] < 1 || dilations[i] < 1 || block[i] < 1)
+    w.block[i] = data<int64_t>(block)[i];
+    if (strides[i] < 1 || dilations[i] < 1 || w.block[i] < 1)
       return hipc_error(context, HIPC_ERROR_VALUE, "%s: blocks, strides and dilations must be positive", op);
     w.image[i] = y->shape[2 + i];
-    w.block[i] = block[i];
-    int64_t room = w.image[i] + pads[i] + pads[w.axes + i] - dilations[i] * (block[i] - 1) - 1;
+    int64_t room = w.image[i] + pads[i] + pads[w.axes + i] - dilations[i] * (w.block[i] - 1) - 1;
     w.cells[i] = room < 0 ? 0 : room / strides[i] + 1;
-    blocks *= block[i];
+    blocks *= w.block[i];
     cells *= w.cells[i];
   }
   if (x->shape[0] != y->shape[0] || x->shape[1] != channels * blocks || x->shape[2] != cells)

@@ -94,6 +94,10 @@ void *hipc_pool(hipc_context *context, int64_t domain, int64_t bytes);
 // Memory of `bytes` that lives until the next run begins, 64-byte aligned: for what no arena can hold, such as buffers that
 // go around in a loop. NULL when memory ran out (the error is kept).
 void *hipc_alloc(hipc_context *context, int64_t bytes);
+// For loops: a mark, and the release of what hipc_alloc and growing arenas took since, except for blocks that hold one
+// of the addresses. Marks of outer loops stay valid.
+int64_t hipc_mark(hipc_context *context);
+void hipc_release(hipc_context *context, int64_t mark, const void *const *kept, int64_t num_kept);
 // Memory for an output from the caller's allocator; NULL when it refused (the error is kept).
 void *hipc_alloc_output(hipc_context *context, int64_t index, int32_t dtype, int32_t rank, const int64_t *shape);
 // Adds the place to the kept error ("node /a/b (MatMul)") and returns the status to end the run with.

@@ -65,6 +65,15 @@ template <class Body> int32_t dispatch_index(hipc_context *context, const char *
   return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "%s needs int32 or int64 indices, not %s", op, dtype_name(dtype));
 }
 
+// An axis that is an operand.
+inline int32_t axis_from(hipc_context *context, const char *op, const hipc_tensor *at, int64_t *axis) {
+  if (elements(at) != 1) return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the axis is not one number", op);
+  return dispatch_index(context, op, at->dtype, [&]<class I>() {
+    *axis = (int64_t)*data<I>(at);
+    return HIPC_OK;
+  });
+}
+
 // The element as the type that arithmetic uses.
 template <class T> HIPC_INLINE Compute<T> widen(T value) { return (Compute<T>)value; }
 

@@ -12,7 +12,7 @@ import pytest
 
 from hip_compiler.core.dialects.access import needs_segments
 from hip_compiler.core.mlir import ir
-from hip_compiler.registry.contributions import OpDef, OpShapes
+from hip_compiler.registry.contributions import CallLowering, OpDef, OpShapes
 from hip_compiler.shapes import Dim, dim, shape, symbol
 
 FAMILIES = (
@@ -28,6 +28,7 @@ FAMILIES = (
     "norm",
     "pool",
     "ranking",
+    "reduce",
     "resize",
     "rnn",
     "sampling",
@@ -81,6 +82,7 @@ def reify(name: str, inputs: Mapping[str, Any], dtype: str = "f32", **attributes
 @pytest.mark.parametrize("name", OPS)
 def test_every_operation_has_a_kernel_of_its_signature(name: str) -> None:
     definition = OPS[name]
+    assert isinstance(definition.lowering, CallLowering)
     sources = "\n".join(path.read_text() for path in KERNELS.glob("*.cpp"))
     found = re.search(rf"HIPC_EXPORT int32_t {definition.lowering.symbol}\(([^)]*)\)", sources)
     assert found is not None
@@ -277,11 +279,11 @@ def test_reify_of_products_and_windows() -> None:
         reify("matmul", {"a": ["s", 8], "b": [7, 3]})
     with pytest.raises(ValueError, match="both need 2 or more"):
         reify("matmul", {"a": [8], "b": [8, 3]})
-    same = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
+    same: dict[str, Any] = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1)}
     assert reify("conv", {"x": ["n", 3, "h", 9], "w": [5, 3, 3, 3]}, **same) == ["nx5xhx9xf32"]
     with pytest.raises(ValueError, match="4 input channels; the weights take 3 in 1 groups"):
         reify("conv", {"x": ["n", 4, "h", 9], "w": [5, 3, 3, 3]}, **same)
-    halve = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
+    halve: dict[str, Any] = {"kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
     h = symbol("h")
     assert reify("pool", {"x": ["n", 3, "h", 9]}, mode="max", **halve) == [f"nx3x{(h - 2) // 2 + 1}x4xf32"]
     assert reify("pool", {"x": ["n", 3, 4, 9]}, mode="max", ceil_mode=True, **halve) == ["nx3x2x5xf32"]

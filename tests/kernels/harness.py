@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hip_compiler.dtypes import BY_NUMPY
-from hip_compiler.registry.contributions import OpDef
+from hip_compiler.registry.contributions import CallLowering, OpDef
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "kernels"
@@ -270,4 +270,5 @@ def call_op(
         elif attribute.kind == "floats":
             value = [float(number) for number in value]
         values.append(value)
+    assert isinstance(op.lowering, CallLowering)
     return call(op.lowering.symbol, inputs, outputs, *values, threads=threads, level=level)

@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from hip_compiler.errors import HipCompilerError
+from hip_compiler.toolchain.bitcode import CODEGEN_PREFIXES
 from tests.kernels.harness import CACHE, ROOT, build, library
 
 BUILD = build()
@@ -101,7 +102,7 @@ def test_only_runtime_symbols_are_visible(bitcode: dict[str, Path]) -> None:
             if not value.is_declaration and value.linkage.name not in ("internal", "private")
         }
         assert {"hipc_init", "hipc_matmul", "hipc_launch"} <= visible
-        assert all(name.startswith(("hipc_", *BUILD.CODEGEN_PREFIXES)) for name in visible), level
+        assert all(name.startswith(("hipc_", *CODEGEN_PREFIXES)) for name in visible), level
 
 
 def test_every_declared_runtime_function_is_defined(bitcode: dict[str, Path]) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from hip_compiler.core.dialects.hip.conv import OPS
 from hip_compiler.core.dialects.hip.matmul import ACTIVATIONS
-from tests.kernels.harness import KernelError, build, call_op
+from hip_compiler.toolchain import runnable_levels
+from tests.kernels.harness import KernelError, call_op
 from tests.kernels.oracles import activate, close
 
 CONV = OPS[0]
-LEVELS = [level.name for level in build().runnable_levels()]
+LEVELS = [level.name for level in runnable_levels()]
 
 
 def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:

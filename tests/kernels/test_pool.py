@@ -12,11 +12,12 @@ import pytest
 
 from hip_compiler.core.dialects.hip.pool import OPS, pool_extent
 from hip_compiler.shapes import dim, symbol
-from tests.kernels.harness import KernelError, build, call_op
+from hip_compiler.toolchain import runnable_levels
+from tests.kernels.harness import KernelError, call_op
 from tests.kernels.oracles import close
 
 POOL, INDICES, GLOBAL = OPS
-LEVELS = [level.name for level in build().runnable_levels()]
+LEVELS = [level.name for level in runnable_levels()]
 
 # x, kernel, strides, pads, dilations, ceil_mode
 CASES = {

@@ -25,9 +25,11 @@ def whole(x: np.ndarray) -> np.ndarray:
     return wide[..., 0] + (1j * wide[..., 1] if x.shape[-1] == 2 else 0)
 
 
-def dft(x: np.ndarray, shape: tuple[int, ...], length: int | None, **attributes: Any) -> np.ndarray:
-    given = None if length is None else np.array(length, np.int64)
-    return call_op(DFT, [x, given], [(shape, x.dtype)], threads=2, **attributes)[0]
+def dft(
+    x: np.ndarray, shape: tuple[int, ...], length: int | None, at: int | None = None, **attributes: Any
+) -> np.ndarray:
+    given, axis = (None if number is None else np.array(number, np.int64) for number in (length, at))
+    return call_op(DFT, [x, given, axis], [(shape, x.dtype)], threads=2, **attributes)[0]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -60,6 +62,13 @@ def test_inverse(length: int | None, dtype: Any) -> None:
 def test_long_odd_lengths_keep_their_digits() -> None:
     x = draw((1, 1021, 2), np.float64)
     assert_close(dft(x, x.shape, None, axis=1), parts(np.fft.fft(whole(x), axis=1)), factor=100)
+
+
+def test_an_axis_that_is_data() -> None:
+    x = draw((4, 3, 2))
+    assert_close(dft(x, x.shape, None, at=-3, axis=1), parts(np.fft.fft(whole(x), axis=0)), factor=2)
+    with pytest.raises(KernelError, match="axis 5 is outside"):
+        dft(x, x.shape, None, at=5)
 
 
 def test_dft_refuses() -> None:

@@ -36,14 +36,14 @@ def test_col2im(image: tuple[int, ...], block: tuple[int, ...], given: dict[str,
     ]
     x = draw((2, 3 * int(np.prod(block)), int(np.prod(cells))), dtype)
     (expected,) = reference("Col2Im", [widen(x), np.array(image), np.array(block)], opset=18, **attributes)
-    actual = call_op(COL2IM, [x], [((2, 3, *image), dtype)], block=block, threads=2, **attributes)[0]
+    actual = call_op(COL2IM, [x, np.array(block)], [((2, 3, *image), dtype)], threads=2, **attributes)[0]
     assert_close(actual, expected)
 
 
 def test_col2im_refuses_another_number_of_blocks() -> None:
     with pytest.raises(KernelError, match="the image has 4 blocks, the columns 3"):
-        attributes: dict[str, Any] = {"block": [2], "strides": [1], "pads": [0, 0], "dilations": [1]}
-        call_op(COL2IM, [draw((1, 2, 3))], [((1, 1, 5), np.float32)], **attributes)
+        attributes: dict[str, Any] = {"strides": [1], "pads": [0, 0], "dilations": [1]}
+        call_op(COL2IM, [draw((1, 2, 3)), np.array([2])], [((1, 1, 5), np.float32)], **attributes)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

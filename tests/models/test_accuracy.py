@@ -16,7 +16,24 @@ from tests.models.weights import with_random_weights
 # Of the output's scale, for float32 networks.
 TOLERANCE = 1e-4
 
-PRETRAINED = ("minilm_l3", "magika", "nsfw_cnn", "mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet", "vit_s")
+PRETRAINED = (
+    "minilm_l3",
+    "minilm_l6_w8",
+    "magika",
+    "nsfw_cnn",
+    "mtcnn_pnet",
+    "mtcnn_rnet",
+    "mtcnn_onet",
+    "vit_s",
+    "ppocr_det",
+    "ppocr_rec",
+    "ppocr_cls",
+    "silero_seq",
+    "silero_if",
+    "silero_op15",
+    "silero_half",
+    "silero_ifless",
+)
 GRAPHS = ("light_squeezenet", "light_shufflenet", "light_resnet50")
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -21,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PREAMBLE = """
 import os
 from hip_compiler.plugin import (
-    AttributeDef, BitcodeContribution, CallLowering, DialectContribution, Lazy, LibraryContribution, OnnxOpClaim,
-    OpDef, OperandDef, PassContribution, PipelineContribution, PipelineSlot, PlainOpDef, SlotRequest,
-    TargetContribution, TensorSpec, hookimpl,
+    AttributeDef, BitcodeContribution, CallLowering, DialectContribution, KernelContribution, LaunchLowering, Lazy,
+    LibraryContribution, OnnxOpClaim, OpDef, OperandDef, PassContribution, PipelineContribution, PipelineSlot,
+    PlainOpDef, SlotRequest, TargetContribution, TensorSpec, hookimpl,
 )
 
 with open(os.environ.get("IMPORT_LOG", os.devnull), "a") as log:
@@ -53,6 +54,7 @@ class Distribution:
         id: entry-point name of the plugin.
         code: body of its module, after the preamble.
         api: value in the group ``hip_compiler.api``; empty: no such entry.
+        domains: names in the group ``hip_compiler.domains``.
         data: further files of the package.
     """
 
@@ -62,6 +64,7 @@ class Distribution:
     version: str = "1.0"
     api: str = "v1"
     data: Mapping[str, bytes] = field(default_factory=dict)
+    domains: tuple[str, ...] = ()
 
     @property
     def distribution(self) -> str:
@@ -74,6 +77,8 @@ class Distribution:
         points = f"[hip_compiler.plugins]\n{self.id} = {package}\n"
         if self.api:
             points += f"\n[hip_compiler.api]\n{self.id} = {self.api}\n"
+        if self.domains:
+            points += "\n[hip_compiler.domains]\n" + "".join(f"{name} = {self.id}\n" for name in self.domains)
         files = {
             f"{package}/__init__.py": (PREAMBLE + textwrap.dedent(self.code)).encode(),
             **{f"{package}/{name}": content for name, content in self.data.items()},
@@ -141,8 +146,19 @@ class Site:
 def pip_install(folder: Path, *what: str | Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
     command += ["--disable-pip-version-check", "--no-compile", "--target", str(folder), *map(str, what)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # Build hooks import this source tree.
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
+
+
+def build_plugin(scratch: Path, name: str, change: Callable[[Path], object] = lambda source: None) -> Site:
+    """A plugin of `plugins/`, built by pip from a copy of its source that may be changed first."""
+    site = Site(scratch / "packages", scratch)
+    source = scratch / "source"
+    shutil.copytree(ROOT / "plugins" / name, source, ignore=shutil.ignore_patterns("_native", "__pycache__"))
+    change(source)
+    pip_install(site.folder, source)
+    return site
 
 
 Install = Callable[..., Site]
@@ -164,9 +180,4 @@ def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The sample plugin, built from its source by pip."""
-    scratch = tmp_path_factory.mktemp("sample")
-    site = Site(scratch / "packages", scratch)
-    source = scratch / "source"
-    subprocess.run(["cp", "-r", str(ROOT / "plugins" / "sample"), str(source)], check=True)
-    pip_install(site.folder, source)
-    return site
+    return build_plugin(tmp_path_factory.mktemp("sample"), "sample")

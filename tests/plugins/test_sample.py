@@ -28,8 +28,32 @@ def test_it_is_listed_with_its_contributions(sample: Site) -> None:
         "api": "v1",
         "state": "active",
         "reason": "",
-        "contributions": ["pass sample-count-hip-ops", "slot AfterConvertOnnxToHip: sample-count-hip-ops"],
+        "contributions": [
+            "pass sample-count-ops",
+            "slot AfterConvertOnnxToHip: sample-count-ops",
+            "dialect sample",
+            "ONNX com.sample::Cbrt 1..",
+            "ONNX com.sample::Scale 1..",
+            "bitcode sample cbrt for host",
+            "bitcode sample cbrt for sample-cpu",
+            "library m for host",
+            "library m for sample-cpu",
+            "kernels sample scale for host",
+            "kernels sample scale for sample-cpu",
+            "pipeline sample-pipeline",
+            "target sample-cpu",
+        ],
     }
+
+
+def test_it_contributes_one_of_everything(sample: Site) -> None:
+    code = (
+        "from hip_compiler.registry.hookspecs import HOOKS\n"
+        "from hip_compiler.registry.registry import load_registry\n"
+        "(record,) = load_registry().active\n"
+        "print(set(HOOKS.values()) - set(map(type, record.contributions)))"
+    )
+    assert sample.run("-c", code).stdout == "set()\n"
 
 
 def test_its_pass_runs_at_its_slot(sample: Site) -> None:
@@ -43,10 +67,10 @@ def test_it_stands_in_the_built_in_pipeline_at_its_slot(sample: Site) -> None:
     assert done.returncode == 0, done.stderr
     passes = json.loads(done.stdout)
     names = [entry["pass"] for entry in passes]
-    mine = names.index("sample-count-hip-ops")
+    mine = names.index("sample-count-ops")
     assert names[mine - 1] == "convert-onnx-to-hip"
     assert passes[mine] == {
-        "pass": "sample-count-hip-ops",
+        "pass": "sample-count-ops",
         "from": "sample",
         "requested by": "slot AfterConvertOnnxToHip, requested by plugin 'sample' of hip-compiler-sample 0.1.0",
     }
@@ -63,7 +87,7 @@ def test_printed_pipelines_give_the_same_passes(sample: Site) -> None:
 
 
 def test_its_options(sample: Site) -> None:
-    shown = sample.cli("passes", "sample-count-hip-ops").stdout
+    shown = sample.cli("passes", "sample-count-ops").stdout
     assert "dialect    str   hip" in shown
     assert "attribute  str   sample.op_counts" in shown
 
@@ -71,7 +95,7 @@ def test_its_options(sample: Site) -> None:
 @pytest.mark.parametrize("plugins", [None, ""])
 def test_it_is_absent_when_not_installed_or_not_selected(sample: Site, tmp_path: Path, plugins: str | None) -> None:
     site = sample if plugins == "" else Site(tmp_path / "empty", tmp_path)
-    assert "sample-count-hip-ops" not in site.cli("passes", plugins=plugins).stdout
+    assert "sample-count-ops" not in site.cli("passes", plugins=plugins).stdout
     done = site.cli("opt", "-p", "slot:AfterConvertOnnxToHip", plugins=plugins, stdin=IR)
     assert done.returncode == 0
     assert "sample.op_counts" not in done.stdout
@@ -81,4 +105,4 @@ def test_its_own_tests_pass(sample: Site, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "plugins" / "sample" / "tests", tmp_path / "tests")
     done = sample.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "tests"))
     assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
+    assert "5 passed" in done.stdout

@@ -33,7 +33,7 @@ def shape_of(op: OnnxOp) -> Tensor | None:
         total = dim(1)
         for extent in source.shape:
             total = total * extent
-        return symbolic(_objects(total), INT64)
+        return symbolic(_objects(total).reshape(()), INT64)
     window = slice(op.attr("start", 0), op.attr("end", None)) if op.version >= 15 else slice(None)
     return symbolic(_objects(*source.shape)[window], INT64)
 
@@ -130,6 +130,8 @@ def _reshape(op: OnnxOp, data: np.ndarray, target: np.ndarray) -> np.ndarray | N
 def _cast(op: OnnxOp, data: np.ndarray) -> np.ndarray | None:
     to = BY_ONNX[op.attr("to")]
     op.ignore("saturate", "round_mode")
+    if to.name == "bool" and data.dtype != object:
+        return data.astype(np.bool_)
     if to.name not in ("int64", "int32"):
         return None
     return data if data.dtype == object else data.astype(to.numpy)
@@ -195,7 +197,7 @@ def _expand(op: OnnxOp, data: np.ndarray, shape: np.ndarray) -> np.ndarray | Non
 def _range(op: OnnxOp, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray | None:
     if object in (start.dtype, limit.dtype, delta.dtype) or delta == 0:
         return None
-    return np.arange(int(start), int(limit), int(delta), dtype=start.dtype)
+    return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
 
 
 def _reduce_prod(op: OnnxOp, data: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:

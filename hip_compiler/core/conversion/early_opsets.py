@@ -215,7 +215,8 @@ SAME = frozenset(
     {
         *("Abs", "ArgMax", "ArgMin", "AveragePool", "Ceil", "Constant", "Conv", "ConvTranspose", "DepthToSpace", "Elu"),
         *("Exp", "Flatten", "Floor", "Gather", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "Hardmax"),
-        *("Identity", "InstanceNormalization", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MatMul"),
+        *("Identity", "If", "InstanceNormalization", "LRN", "LeakyRelu", "Log", "LogSoftmax", "Loop"),
+        *("LpNormalization", "MatMul"),
         *("MaxPool", "Neg", "Not", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
         *("Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
         *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size", "Slice"),

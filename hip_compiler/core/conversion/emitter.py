@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
+from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
@@ -31,10 +33,24 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 class Emitter:
     """Emits IR at the current insertion point and keeps what is known of every value."""
 
-    def __init__(self, context: PassContext, extents: ExtentValues) -> None:
+    def __init__(self, context: PassContext, extents: ExtentValues, guesses: Guesses | None = None) -> None:
         self.context = context
         self.extents = extents
+        self.guesses = guesses or Guesses()
         self._fresh = 0
+        self._made: list[Tensor] = []
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """For a region: SSA values made inside are not used outside."""
+        outer, self._made = self._made, []
+        try:
+            with self.extents.scope():
+                yield
+        finally:
+            for source in self._made:
+                source.value = None
+            self._made = outer
 
     # ---- values and types ------------------------------------------------------------------------
 
@@ -58,6 +74,7 @@ class Emitter:
                 integers = scalars.mlir_type(source.dtype.storage)
                 elements = [arith.index_cast(integers, self.index_value(extent)) for extent in extents]
                 source.value = tensor.from_elements(self.tensor_type(source.shape, source.dtype), elements)
+                self._made.append(source)
         return source.value
 
     def _constant_value(self, source: Tensor) -> Any:
@@ -393,7 +410,7 @@ class Emitter:
 
     def slice(self, source: Tensor, starts: Sequence[Dim], sizes: Sequence[Dim], steps: Sequence[int]) -> Tensor:
         """Elements `start + i * step` of every axis, `step > 0`."""
-        if any(size.value == 0 for size in sizes):
+        if any(size.value == 0 for size in (*sizes, *source.shape)):
             # A view of nothing may start past the end, which no slice operation allows.
             return Tensor(tuple(sizes), source.dtype, self.empty(tuple(sizes), source.dtype))
         static, dynamic = _split_all(self, [starts, sizes])
@@ -407,13 +424,17 @@ class Emitter:
         """Parts side by side along an axis, in a tensor of the given shape."""
         value, start = self.empty(shape, parts[0].dtype), dim(0)
         for part in parts:
-            starts = [start if i == axis else dim(0) for i in range(len(shape))]
-            static, dynamic = _split_all(self, [starts, part.shape])
-            value = tensor.InsertSliceOp(
-                self.value(part), value, dynamic[0], dynamic[1], [], static[0], static[1], [1] * len(shape)
-            ).result
+            value = self.insert(part, value, axis, start)
             start = start + part.shape[axis]
         return Tensor(shape, parts[0].dtype, value)
+
+    def insert(self, part: Tensor, into: Any, axis: int, start: Dim) -> Any:
+        """The SSA value `into` with a part that covers all other axes, from `start` on along one axis."""
+        starts = [start if i == axis else dim(0) for i in range(part.rank)]
+        static, dynamic = _split_all(self, [starts, part.shape])
+        return tensor.InsertSliceOp(
+            self.value(part), into, dynamic[0], dynamic[1], [], static[0], static[1], [1] * part.rank
+        ).result
 
 
 def loop_index(axis: int) -> Any:

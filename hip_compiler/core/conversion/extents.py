@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from hip_compiler.core.mlir import arith, ir
@@ -32,10 +34,29 @@ class ExtentValues:
     def is_bound(self, symbol: Symbol) -> bool:
         return symbol in self._symbols
 
+    @property
+    def bound(self) -> frozenset[Symbol]:
+        """Symbols that stand for a value here."""
+        return frozenset(self._symbols)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """For a region: what is bound and computed inside is not known outside, unless it stands at the entry."""
+        symbols, values = dict(self._symbols), dict(self._values)
+        try:
+            yield
+        finally:
+            symbols.update((symbol, self._symbols[symbol]) for symbol in self._at_entry)
+            values.update((key, value) for key, value in self._values.items() if self._is_early(key))
+            self._symbols, self._values = symbols, values
+
+    def _is_early(self, key: Dim | Atom) -> bool:
+        return (key.symbols() if isinstance(key, Dim) else _symbols(key)) <= self._at_entry
+
     def value(self, extent: Dim) -> Any:
         """The `index` value of an extent."""
         if extent not in self._values:
-            if extent.symbols() <= self._at_entry:
+            if self._is_early(extent):
                 with self.entry:
                     self._values[extent] = self._sum(extent)
             else:
@@ -60,9 +81,15 @@ class ExtentValues:
         if isinstance(atom, Symbol):
             return self._symbols[atom]
         if atom not in self._values:
-            a, b = self.value(atom.a), self.value(atom.b)
-            self._values[atom] = _OPAQUE[atom.kind](a, b)
+            # The value is remembered, so it must stand where every later reader sees it.
+            with self.entry if self._is_early(atom) else nullcontext():
+                a, b = self.value(atom.a), self.value(atom.b)
+                self._values[atom] = _OPAQUE[atom.kind](a, b)
         return self._values[atom]
+
+
+def _symbols(atom: Atom) -> frozenset[Symbol]:
+    return frozenset({atom}) if isinstance(atom, Symbol) else atom.a.symbols() | atom.b.symbols()
 
 
 def index(number: int) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.errors import Unsupported
 from hip_compiler.shapes import Dim
 
 if TYPE_CHECKING:
@@ -19,6 +20,40 @@ class NotSupportedError(Exception):
     """What an operator needs and its converter cannot do; the text is the reason in the report."""
 
 
+class SubgraphError(NotSupportedError):
+    """Operators of a subgraph cannot be converted.
+
+    Attributes:
+        findings: a report of each; none where the subgraph depends on an operator that is reported already.
+    """
+
+    def __init__(self, findings: Sequence[Unsupported]) -> None:
+        super().__init__("; ".join(f"{finding.op}: {finding.reason}" for finding in findings))
+        self.findings = findings
+
+
+class Subgraph(Protocol):
+    """The value of a graph attribute.
+
+    Attributes:
+        inputs: number of inputs.
+        outputs: number of outputs.
+    """
+
+    inputs: int
+    outputs: int
+
+    def passed(self) -> tuple[int | None, ...]:
+        """For each output the number of the input that it is, None where it is computed."""
+
+    def convert(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Convert the subgraph at the current insertion point, as often as it is asked for; its outputs.
+
+        Raises:
+            SubgraphError: operators that cannot be converted.
+        """
+
+
 @dataclass
 class OnnxOp:
     """One operator instance. Attributes that nobody reads are an error, so every read is remembered.
@@ -27,7 +62,7 @@ class OnnxOp:
         version: opset version of the domain that gives the operator its meaning.
         inputs: operands; None where an optional input is absent.
         outputs: number of results; `used` tells which of them the graph reads.
-        attributes: attribute values as Python and NumPy objects; subgraphs as MLIR regions or GraphProtos.
+        attributes: attribute values as Python and NumPy objects; graphs as `Subgraph`.
     """
 
     name: str
@@ -79,6 +114,8 @@ class OnnxOp:
         if tensor is None:
             return None
         if tensor.constant is None:
+            if tensor.size == 0 and tensor.dtype.numpy is not None:
+                return np.empty(tensor.static_shape or (), tensor.dtype.numpy)
             raise NotSupportedError(f"input {index} must be constant")
         return tensor.constant
 
@@ -95,7 +132,9 @@ class OnnxOp:
         return None if values is None else tuple(int(value) for value in values.flat)
 
 
-Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor]"]
+Convert = Callable[["Emitter", OnnxOp], "Tensor | Sequence[Tensor | None] | None"]
+"""What a converter returns: the results, None for one that nobody reads; or None altogether when it leaves this
+instance to the operator's function body."""
 
 
 @dataclass(frozen=True)

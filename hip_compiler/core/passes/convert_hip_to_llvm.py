@@ -12,7 +12,7 @@ from hip_compiler.core.passes.build import functions, internal_error, place_of
 from hip_compiler.core.passes.llvm_build import LLVMBuilder
 from hip_compiler.core.passes.llvm_kernels import KernelLowering
 from hip_compiler.core.passes.llvm_operands import OperandLowering
-from hip_compiler.registry.contributions import OpDef
+from hip_compiler.registry.contributions import LaunchLowering, OpDef
 
 ERROR_MEMORY, ERROR_OUTPUT = 4, 6
 """Statuses of `hipc.h` for an arena and an output that are NULL."""
@@ -77,6 +77,8 @@ class FunctionLowering:
             "hip.check": self._check,
             "hip.launch": self._launch,
             "hip.alloc": self._alloc,
+            "hip.mark": self._mark,
+            "hip.release": self._release,
             "hip.alloc_output": self._alloc_output,
             "hip.get_pool": self._get_pool,
             "hip.get_constant": self._get_constant,
@@ -141,7 +143,7 @@ class FunctionLowering:
         build, definition = self._build, self._ops[op.operation.name]
         operands = list(op.operands)
         dtypes = list(op.attributes[DTYPES]) if DTYPES in op.attributes else [None] * len(operands)
-        arguments = [self._context]
+        arguments: list[Any] = []
         position = 0
         for operand, size in zip(definition.inputs + definition.outputs, segment_sizes(definition, op), strict=True):
             group = [
@@ -150,13 +152,27 @@ class FunctionLowering:
             ]
             position += size
             if operand.variadic:
-                arguments += [self._pointer_array(group), build.constant(size)]
+                launched = isinstance(definition.lowering, LaunchLowering)
+                count = build.table([size]) if launched else build.constant(size)
+                arguments += [self._pointer_array(group), count]
             else:
                 arguments.append(group[0] if group else build.null())
         values = read_attributes(definition, op.operation)
+        if isinstance(definition.lowering, LaunchLowering):
+            for attribute in definition.attributes:
+                arguments += self._operands.address(values[attribute.name], attribute.kind, attribute.choices)
+            first = sum(segment_sizes(definition, op)[: len(definition.inputs)])
+            self._launch_contributed(definition.lowering, arguments, operands[first])
+            return
         for attribute in definition.attributes:
             arguments += self._operands.attribute(values[attribute.name], attribute.kind, attribute.choices)
-        self._checked(build.call(definition.lowering.symbol, arguments, build.i32), op)
+        self._checked(build.call(definition.lowering.symbol, [self._context, *arguments], build.i32), op)
+
+    def _launch_contributed(self, lowering: LaunchLowering, arguments: list[Any], output: Any) -> None:
+        build = self._build
+        kernel = build.declared(lowering.kernel, [build.pointer, build.i64, build.i64])
+        counts = [self._operands.elements(output), build.constant(lowering.cost)]
+        build.call("hipc_launch", [self._context, kernel, self._pointer_array(arguments), *counts])
 
     def _pointer_array(self, pointers: list[Any]) -> Any:
         build = self._build
@@ -198,6 +214,18 @@ class FunctionLowering:
 
     def _alloc(self, op: Any) -> None:
         self._memory(op, "hipc_alloc", [])
+
+    def _mark(self, op: Any) -> None:
+        build = self._build
+        mark = build.call("hipc_mark", [self._context], build.i64)
+        self._replace(op, build.cast(mark, op.results[0].type))
+
+    def _release(self, op: Any) -> None:
+        build = self._build
+        mark, *kept = list(op.operands)
+        pointers = self._pointer_array([self._operands.pointer(wrapped.owner.operands[0]) for wrapped in kept])
+        number = build.constant(len(kept))
+        build.call("hipc_release", [self._context, build.cast(mark, build.i64), pointers, number])
 
     def _memory(self, op: Any, symbol: str, leading: list[Any]) -> None:
         build = self._build

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
+from hip_compiler.core.conversion.blocks import BlockConversion
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
-from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
-from hip_compiler.core.conversion.tensors import Tensor, constant
-from hip_compiler.core.frontend.attributes import constant_array, dense_array, dtype_of, shape_of
-from hip_compiler.core.frontend.opsets import module_opsets, opset_of
+from hip_compiler.core.conversion.guesses import Guesses
+from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.frontend.attributes import dtype_of, shape_of
+from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NUMPY
@@ -23,6 +24,7 @@ from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
+APPEND = "hip.kv_append"
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,30 @@ class ConvertOnnxToHip:
     def apply(self, module: Any, context: PassContext) -> None:
         for op in list(module.regions[0].blocks[0].operations):
             if op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == ENTRY:
-                _FunctionConversion(module, op.operation, context).run()
+                _convert(module, op.operation, context)
                 return
         raise HipCompilerError(ErrorCode.PASS_FAILED, f"the module has no function @{ENTRY}")
 
 
+def _convert(module: Any, function: Any, context: PassContext) -> None:
+    guesses, failure = Guesses(), None
+    while True:
+        try:
+            _FunctionConversion(module, function, context, guesses).run()
+            return
+        except UnsupportedError as error:
+            failure = failure or error
+            if not guesses.change():
+                raise failure from None
+
+
 class _FunctionConversion:
-    def __init__(self, module: Any, function: Any, context: PassContext) -> None:
+    def __init__(self, module: Any, function: Any, context: PassContext, guesses: Guesses) -> None:
         self.module = module
         self.old = function
         self.context = context
+        self.guesses = guesses
         self.opsets = module_opsets(module)
-        self.tensors: dict[Any, Tensor | None] = {}
         self.findings: list[Unsupported] = []
 
     def run(self) -> None:
@@ -67,14 +81,15 @@ class _FunctionConversion:
             function, block = self._new_function(inputs)
             with ir.InsertionPoint(block):
                 marker = ir.Operation.create("onnx.EntryMarker")
-            emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)))
+            emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)), self.guesses)
             converter = Converter(emitter, self.opsets)
+            blocks = BlockConversion(converter, self.context)
             with ir.InsertionPoint(block):
                 for (argument, (_, source)), value in zip(usable.items(), list(block.arguments)[1:], strict=True):
                     source.value = value
-                    self.tensors[argument] = source
+                    blocks.tensors[argument] = source
                     self._bind(source, emitter)
-                results = self._body(old_block, converter)
+                results = [self._result(result, converter) for result in blocks.run(old_block)]
                 findings = [*self.context.findings, *self.findings, *converter.findings]
                 if findings:
                     function.erase()
@@ -129,79 +144,11 @@ class _FunctionConversion:
                         value = tensor.dim(source.value, index(axis))
                     emitter.extents.bind(atom, value, at_entry=True)
 
-    def _body(self, block: Any, converter: Converter) -> list[Tensor]:
-        for op in block.operations:
-            operation = op.operation
-            if operation.name == "func.return":
-                return [self._result(operand, converter) for operand in operation.operands]
-            with operation.location:
-                self._convert(operation, converter)
-        return []
-
-    def _result(self, value: Any, converter: Converter) -> Tensor:
-        result = self.tensors.get(value)
+    def _result(self, result: Tensor | None, converter: Converter) -> Tensor:
         if result is None:
             assert converter.findings or self.findings, "a result without conversion has a finding"
-            return Tensor((), BY_NUMPY[_FLOAT32], value)
+            return Tensor((), BY_NUMPY[_FLOAT32])
         return result
-
-    def _convert(self, operation: Any, converter: Converter) -> None:
-        if operation.name == "onnx.NoValue":
-            self.tensors[operation.result] = None
-            return
-        if operation.name == "onnx.Constant":
-            self._constant(operation, converter)
-            return
-        operands = list(operation.operands)
-        if any(operand not in self.tensors for operand in operands):
-            return  # It depends on an operator that is reported already.
-        op = self._onnx_op(operation, operands)
-        claim = self.context.claim(op.domain, op.op, op.version)
-        problem = claim.verify(operation) if claim is not None and claim.verify is not None else None
-        if problem is not None:
-            converter.report(op, problem)
-            return
-        try:
-            results = converter.convert(op)
-        except HipCompilerError as error:
-            error.where = error.where or f"{op.name} ({op.op})"
-            raise
-        for value, result in zip(operation.results, results, strict=False):
-            if result is not None:
-                self.tensors[value] = result
-
-    def _constant(self, operation: Any, converter: Converter) -> None:
-        array = constant_array(operation.result, self.context.constants)
-        assert array is not None
-        if array.dtype == object:
-            op = self._onnx_op(operation, [])
-            converter.report(op, "string tensors are not supported")
-            return
-        attributes = operation.attributes
-        buffer = attributes["buffer"].value if "buffer" in attributes else None
-        self.tensors[operation.result] = constant(array, BY_NUMPY[array.dtype], buffer)
-
-    def _onnx_op(self, operation: Any, operands: list[Any]) -> OnnxOp:
-        attributes = operation.attributes
-        domain = attributes["domain"].value if "domain" in attributes else ""
-        values = {
-            name: _python_value(attributes[name])
-            for name in attributes
-            if name not in ("domain", "region_names") and not name.startswith("hip.")
-        }
-        if "region_names" in attributes:
-            for number, name in enumerate(attributes["region_names"]):
-                values[name.value] = operation.regions[number]
-        return OnnxOp(
-            name=_location_name(operation.location),
-            op=operation.name.removeprefix("onnx."),
-            domain=domain,
-            version=opset_of(operation, self.opsets),
-            inputs=[self.tensors[operand] for operand in operands],
-            outputs=len(operation.results),
-            attributes=values,
-            used=[any(True for _ in result.uses) for result in operation.results],
-        )
 
     def _finish(
         self, function: Any, block: Any, inputs: list[tuple[str, Tensor]], results: list[Tensor], values: list[Any]
@@ -214,7 +161,11 @@ class _FunctionConversion:
             outputs.append(
                 (attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result)
             )
-        interface = {"inputs": [_entry(*pair) for pair in inputs], "outputs": [_entry(*pair) for pair in outputs]}
+        interface = {
+            "inputs": [_entry(*pair) for pair in inputs],
+            "outputs": [_entry(*pair) for pair in outputs],
+            "shared": _shared(inputs, outputs),
+        }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
@@ -231,22 +182,21 @@ def _entry(name: str, source: Tensor) -> dict[str, Any]:
     return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
 
 
+def _shared(inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]]) -> list[list[str]]:
+    """Pairs of an input and an output that may be one buffer: a cache that nothing but the append to it reads."""
+    names = {source.value: name for name, source in inputs}
+    found = []
+    for name, result in outputs:
+        owner = None if result.value is None else result.value.owner
+        if owner is None or isinstance(owner, ir.Block) or owner.operation.name != APPEND:
+            continue
+        for operand in list(owner.operation.operands)[1:]:
+            if operand in names and sum(1 for _ in operand.uses) == 1 + sum(
+                use.owner.operation.name == "tensor.dim" for use in operand.uses
+            ):
+                found.append([names[operand], name])
+    return found
+
+
 def _interface_shape(shape: Shape) -> list[int | str]:
     return [str(extent) if extent.value is None else extent.value for extent in shape]
-
-
-def _location_name(location: Any) -> str:
-    text = str(location)
-    return text[5:-2] if text.startswith('loc("') and text.endswith('")') else text
-
-
-def _python_value(attribute: Any) -> Any:
-    if isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr, ir.StringAttr)):
-        return attribute.value
-    if isinstance(attribute, (ir.DenseI64ArrayAttr, ir.DenseF32ArrayAttr)):
-        return list(attribute)
-    if isinstance(attribute, ir.ArrayAttr):
-        return [_python_value(element) for element in attribute]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        return dense_array(attribute)
-    raise NotSupportedError(f"attribute {attribute}")

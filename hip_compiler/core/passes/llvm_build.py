@@ -120,6 +120,17 @@ class LLVMBuilder:
     def poison(self, of: Any) -> Any:
         return ir.Operation.create("llvm.mlir.poison", results=[of]).result
 
+    def multiply(self, a: Any, b: Any) -> Any:
+        return ir.Operation.create(
+            "llvm.mul", results=[a.type], operands=[a, b], attributes={"overflowFlags": self._i32(0)}
+        ).result
+
+    def declared(self, symbol: str, arguments: Sequence[Any], result: Any = None) -> Any:
+        """Address of a function defined elsewhere, declared on first use."""
+        if symbol not in self._symbols:
+            self._declare(symbol, arguments, result)
+        return self.address_of(symbol)
+
     def is_zero(self, value: Any) -> Any:
         """Whether an integer or a pointer is zero; `i1`."""
         zero = self.null() if value.type == self.pointer else self.constant(0, value.type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from hip_compiler.core.passes.extents import DYNAMIC, DYNAMIC_STRIDE, contiguous_strides, is_identity
@@ -90,6 +91,27 @@ class OperandLowering:
                 return [build.null(), build.constant(0)]
             return [build.table(value, float if kind == "floats" else int), build.constant(len(value))]
         return [build.constant(int(value))]
+
+    def address(self, value: Any, kind: str, choices: tuple[str, ...]) -> list[Any]:
+        """Addresses that an attribute crosses a launch as: of the value; for a list, of its elements and its count."""
+        build = self._build
+        if kind in ("ints", "floats"):
+            elements = build.table(value, float if kind == "floats" else int) if len(value) else build.null()
+            return [elements, build.table([len(value)])]
+        if kind == "float":
+            return [build.table([float(value)], float)]
+        return [build.table([choices.index(value) if kind == "string" else int(value)])]
+
+    def elements(self, memref: Any) -> Any:
+        """Number of elements of a memref; `i64`."""
+        build = self._build
+        shape, _, _ = self._layout(memref.type)
+        count = build.constant(prod(size for size in shape if size != DYNAMIC))
+        struct = build.cast(memref, build.descriptor_type(len(shape)))
+        for i, size in enumerate(shape):
+            if size == DYNAMIC:
+                count = build.multiply(count, build.extract(struct, (3, i), build.i64))
+        return count
 
     def _first_element(self, struct: Any, memref_type: Any) -> Any:
         build = self._build

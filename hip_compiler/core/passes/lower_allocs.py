@@ -16,8 +16,9 @@ class LowerAllocs:
     """Lower what `hip-pool-allocs` left.
 
     In: `memref.alloc`, `memref.dealloc` and `memref.copy` anywhere in a function.
-    Out: none of them. An allocation is `hip.alloc`, memory that lives until the run ends. A copy is a
-    `linalg.generic`, which merges whatever is contiguous and runs on the thread pool.
+    Out: none of them. An allocation is `hip.alloc`, memory that lives until the run ends, or, inside of a loop, until
+    the end of an iteration that does not pass it on. A copy is a `linalg.generic`, which merges whatever is
+    contiguous and runs on the thread pool.
     """
 
     name = "hip-lower-allocs"
@@ -28,6 +29,8 @@ class LowerAllocs:
             if found:
                 with function.location:
                     _lower(function, found)
+            for loop in [inner for inner in all_operations(function) if inner.operation.name in _BODIES]:
+                _release_in(loop)
 
 
 def _lower(function: Any, found: list[Any]) -> None:
@@ -36,6 +39,28 @@ def _lower(function: Any, found: list[Any]) -> None:
         with op.location, ir.InsertionPoint(op):
             _LOWERINGS[op.operation.name](state, op)
         op.operation.erase()
+
+
+_BODIES = {"scf.for": 0, "scf.while": 1}
+"""Loops, with the number of the region that ends an iteration."""
+
+
+def _release_in(loop: Any) -> None:
+    """Let every iteration of a loop free the memory that it took: only what it yields can be read later."""
+    if not any(inner.operation.name in ("hip.alloc", "hip.get_pool") for inner in all_operations(loop)):
+        return
+    body = loop.regions[_BODIES[loop.operation.name]].blocks[0]
+    terminator = body.operations[len(body.operations) - 1]
+    with loop.location:
+        mark = ir.Operation.create("hip.mark", results=[ir.IndexType.get()], ip=ir.InsertionPoint(loop)).result
+        with ir.InsertionPoint(terminator):
+            argument = ir.Type.parse("!hip.argument")
+            kept = [
+                ir.Operation.create("hip.as_argument", results=[argument], operands=[value]).result
+                for value in terminator.operands
+                if isinstance(value.type, ir.MemRefType)
+            ]
+            ir.Operation.create("hip.release", operands=[mark, *kept])
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,91 @@
-"""The plugin: what it contributes to hip-compiler."""
+"""The plugin: one of everything it can contribute to hip-compiler."""
 
 from __future__ import annotations
 
-from hip_compiler.plugin import Lazy, PassContribution, PipelineSlot, SlotRequest, hookimpl
+from pathlib import Path
+from typing import Any
+
+from hip_compiler.plugin import (
+    BitcodeContribution,
+    DialectContribution,
+    KernelContribution,
+    Lazy,
+    LibraryContribution,
+    OnnxOpClaim,
+    PassContribution,
+    PipelineContribution,
+    PipelineSlot,
+    SlotRequest,
+    TargetContribution,
+    hookimpl,
+)
+from hip_compiler.toolchain import host_architecture, native_level
+from hip_compiler_sample.ops import CBRT, SCALE
+
+TARGETS = ("host", "sample-cpu")
+
+
+def native(stem: str) -> Path:
+    """Bitcode for the strongest instruction-set level of this machine."""
+    return Path(__file__).with_name("_native") / f"{stem}-{native_level().name}.bc"
 
 
 @hookimpl
 def hip_compiler_passes() -> list[PassContribution]:
     return [
         PassContribution(
-            name="sample-count-hip-ops",
-            factory=Lazy("hip_compiler_sample.count_ops:CountHipOps"),
-            summary="Counts hip operations per kind and notes the counts on the module.",
+            name="sample-count-ops",
+            factory=Lazy("hip_compiler_sample.count_ops:CountOps"),
+            summary="Counts operations of a dialect per kind and notes the counts on the module.",
         )
     ]
 
 
 @hookimpl
 def hip_compiler_slot_requests() -> list[SlotRequest]:
-    return [SlotRequest(PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP, "sample-count-hip-ops")]
+    return [SlotRequest(PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP, "sample-count-ops")]
+
+
+@hookimpl
+def hip_compiler_dialects() -> list[DialectContribution]:
+    return [DialectContribution("sample", ops=(CBRT, SCALE))]
+
+
+@hookimpl
+def hip_compiler_onnx_ops() -> list[OnnxOpClaim]:
+    return [
+        OnnxOpClaim("com.sample", "Cbrt", lowers_to="sample.cbrt"),
+        OnnxOpClaim("com.sample", "Scale", lowers_to="sample.scale"),
+    ]
+
+
+@hookimpl
+def hip_compiler_bitcode() -> list[BitcodeContribution]:
+    return [BitcodeContribution("sample cbrt", target, native("cbrt"), prefix="sample_") for target in TARGETS]
+
+
+@hookimpl
+def hip_compiler_libraries() -> list[LibraryContribution]:
+    return [LibraryContribution("m", target) for target in TARGETS]
+
+
+@hookimpl
+def hip_compiler_kernels() -> list[KernelContribution]:
+    machine, file = host_architecture(), native("scale")
+    return [KernelContribution("sample scale", target, machine, file, ("sample_scale",)) for target in TARGETS]
+
+
+@hookimpl
+def hip_compiler_targets() -> list[TargetContribution]:
+    return [TargetContribution("sample-cpu", "The host's CPU and runtime, constants left in their plain layout.")]
+
+
+def count_first(options: Any) -> str:
+    """A pipeline is text, composed from the options of the compile."""
+    checks = "sample-count-ops{dialect=onnx attribute=sample.onnx_ops}," if options.verify_each else ""
+    return f"{checks}hipdnn-pipeline"
+
+
+@hookimpl
+def hip_compiler_pipelines() -> list[PipelineContribution]:
+    return [PipelineContribution("sample-pipeline", count_first, "Counts ONNX operators, then compiles as usual.")]

@@ -1,4 +1,4 @@
-"""A pass that counts hip operations."""
+"""A pass that counts operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hip_compiler.plugin import PassContext
 
 
 @dataclass(frozen=True)
-class CountHipOps:
+class CountOps:
     """Notes on the module how many operations of a dialect there are, per kind.
 
     IR in: any. IR out: the same, with a dictionary attribute on the module.

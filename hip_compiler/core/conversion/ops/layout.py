@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS
 from hip_compiler.core.conversion.ops.shape import normalize_axis
+from hip_compiler.core.conversion.run_time_axes import picked_by_axis
+from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
 from hip_compiler.dtypes import BY_NAME, BY_ONNX
 from hip_compiler.shapes import Dim, Shape, dim
 
 INT64 = BY_NAME["int64"]
 FLOAT = BY_NAME["float"]
+DOUBLE = BY_NAME["double"]
 
 
 @onnx_op("Pad", how="hip.pad")
@@ -30,15 +34,34 @@ def convert_pad(emitter: Emitter, op: OnnxOp) -> Tensor:
         axes = list(range(x.rank))
     else:
         pads, value = emitter.run_time_extents(op.input(1)), op.optional(2)
+        listed = op.optional(3)
+        if listed is not None and listed.constant is None and listed.size != 0:
+            return _pad_by_data(emitter, op, x, pads, emitter.run_time_extents(listed))
         given = op.constant(3)
         axes = list(range(x.rank)) if given is None else [normalize_axis(op, int(v), x.rank) for v in given.flat]
     op.require(len(pads) == 2 * len(axes), f"{len(pads)} pads for {len(axes)} axes")
     whole: list[Dim] = [dim(0)] * (2 * x.rank)
     for position, axis in enumerate(axes):
         whole[axis], whole[axis + x.rank] = pads[position], pads[position + len(axes)]
-    shape = tuple(extent + whole[i] + whole[i + x.rank] for i, extent in enumerate(x.shape))
-    elements = np.empty(len(whole), dtype=object)
-    elements[:] = whole
+    return _pad(emitter, op, x, whole, value)
+
+
+def _pad_by_data(emitter: Emitter, op: OnnxOp, x: Tensor, pads: Sequence[Dim], axes: Sequence[Dim]) -> Tensor:
+    """Pads of axes that are data."""
+    op.require(len(pads) == 2 * len(axes), f"{len(pads)} pads for {len(axes)} axes")
+    values = [emitter.index_value(pad) for pad in pads]
+    whole: list[Dim] = []
+    for half in (values[: len(axes)], values[len(axes) :]):
+        picked = picked_by_axis(emitter, axes, half, x.rank, [index(0)] * x.rank)
+        whole += [emitter.fresh_symbol(value) for value in picked]
+    return _pad(emitter, op, x, whole, op.optional(2))
+
+
+def _pad(emitter: Emitter, op: OnnxOp, x: Tensor, pads: Sequence[Dim], value: Tensor | None) -> Tensor:
+    """Pads of every axis: all at the front, then all at the end."""
+    shape = tuple(extent + pads[i] + pads[i + x.rank] for i, extent in enumerate(x.shape))
+    elements = np.empty(len(pads), dtype=object)
+    elements[:] = pads
     inputs = {"x": x, "pads": symbolic(elements, INT64), "value": value}
     return emitter.hip("hip.pad", inputs, [x.dtype], [shape], mode=op.attr("mode", "constant"))[0]
 
@@ -52,14 +75,14 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
     axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
     coordinate = op.attr("coordinate_transformation_mode", "asymmetric" if op.version == 10 else "half_pixel")
-    measured: Tensor | None = None
+    factor_tensor: Tensor | None
     if sizes is not None and sizes.size != 0:
-        shape, factors = _resize_to(emitter, op, x, axes, emitter.run_time_extents(sizes))
+        shape, factor_tensor = _resize_to(emitter, op, x, axes, emitter.run_time_extents(sizes))
     elif scales is not None and scales.constant is None:
         op.require(scales.size == len(axes), "scales of another length")
         scales = _spread(emitter, scales, axes, [1.0] * x.rank)
         extents = emitter.hip("hip.resize_extents", {"x": x, "scales": scales}, [INT64])[0]
-        shape, factors, measured = emitter.run_time_extents(extents), None, scales
+        shape, factor_tensor = emitter.run_time_extents(extents), scales
     else:
         given = op.constant(first)
         op.require(given is not None and given.size == len(axes), "neither sizes nor scales")
@@ -67,6 +90,7 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
         for axis, factor in zip(axes, () if given is None else given.flat, strict=True):
             factors[axis] = float(factor)
         shape = tuple(_scaled(op, extent, factor) for extent, factor in zip(x.shape, factors, strict=True))
+        factor_tensor = constant(np.array(factors, np.float32), FLOAT)
     attributes: dict[str, Any] = {
         "mode": op.attr("mode", "nearest"),
         "coordinate": coordinate,
@@ -81,7 +105,6 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
         region = op.input(1)
         op.require(region.size == 2 * len(axes), "no region of interest")
         roi = _spread(emitter, region, [*axes, *(axis + x.rank for axis in axes)], [0.0] * x.rank + [1.0] * x.rank)
-    factor_tensor = measured if factors is None else constant(np.array(factors, np.float32), FLOAT)
     inputs = {"x": x, "scales": factor_tensor, "roi": roi}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
 
@@ -113,7 +136,7 @@ def _scaled(op: OnnxOp, extent: Dim, factor: float) -> Dim:
 
 def _resize_to(
     emitter: Emitter, op: OnnxOp, x: Tensor, axes: Sequence[int], sizes: Sequence[Dim]
-) -> tuple[Shape, list[float] | None]:
+) -> tuple[Shape, Tensor | None]:
     """Output shape for given sizes; scales only where the aspect-ratio policy changes them."""
     policy = op.attr("keep_aspect_ratio_policy", "stretch")
     shape = list(x.shape)
@@ -122,7 +145,8 @@ def _resize_to(
             shape[axis] = size
         return tuple(shape), None
     pairs = [(size.value, x.shape[axis].value) for axis, size in zip(axes, sizes, strict=True)]
-    op.require(all(a is not None and b for a, b in pairs), f"{policy} needs known extents")
+    if not all(a is not None and b for a, b in pairs):
+        return _fitted_at_run_time(emitter, x, axes, sizes, larger=policy == "not_smaller")
     ratios = [a / b for a, b in pairs if a is not None and b]
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     factors = [1.0] * x.rank
@@ -131,6 +155,36 @@ def _resize_to(
         assert extent is not None
         factors[axis] = scale
         shape[axis] = dim(int(np.floor(scale * extent + 0.5)))
+    return tuple(shape), constant(np.array(factors, np.float32), FLOAT)
+
+
+def _fitted_at_run_time(
+    emitter: Emitter, x: Tensor, axes: Sequence[int], sizes: Sequence[Dim], *, larger: bool
+) -> tuple[Shape, Tensor]:
+    """One scale for all axes, the largest or the smallest that a size asks for, and the shape that it gives."""
+    shape = list(x.shape)
+    lengths = [emitter.extent_scalar(x.shape[axis], DOUBLE) for axis in axes]
+    asked = [emitter.extent_scalar(size, DOUBLE) for size in sizes]
+
+    def ratio(*numbers: Scalar) -> Scalar:
+        ratios = [size / length for size, length in zip(numbers[::2], numbers[1::2], strict=True)]
+        scale = ratios[0]
+        for other in ratios[1:]:
+            scale = scale.maximum(other) if larger else scale.minimum(other)
+        return scale
+
+    pairs = [number for pair in zip(asked, lengths, strict=True) for number in pair]
+    scale = emitter.elementwise(ratio, pairs, DOUBLE)
+
+    def rounded(factor: Scalar, length: Scalar) -> Scalar:
+        return (factor * length + 0.5).apply("floor")
+
+    for axis, length in zip(axes, lengths, strict=True):
+        extent = emitter.elementwise(rounded, [scale, length], INT64)
+        shape[axis] = emitter.run_time_extents(extent)[0]
+    one = constant(np.ones((), np.float64), DOUBLE)
+    parts = [emitter.reshape(scale if axis in axes else one, (dim(1),)) for axis in range(x.rank)]
+    factors = emitter.cast(emitter.concat(parts, 0, (dim(x.rank),)), FLOAT)
     return tuple(shape), factors
 
 

@@ -41,9 +41,9 @@ def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
     tail = x.shape[axis:]
-    inputs = {"x": x, "scale": _trailing(emitter, op.input(1), tail), "bias": None}
+    inputs = {"x": x, "scale": trailing(emitter, op.input(1), tail), "bias": None}
     if op.optional(2) is not None:
-        inputs["bias"] = _trailing(emitter, op.input(2), tail)
+        inputs["bias"] = trailing(emitter, op.input(2), tail)
     attributes: dict[str, Any] = {"axis": axis, "epsilon": op.attr("epsilon", 1e-5)}
     if any(op.wants(i) for i in (1, 2)):
         return emitter.hip("hip.layer_norm_stats", inputs, [x.dtype, FLOAT, FLOAT], **attributes)
@@ -51,20 +51,17 @@ def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
 
 
 @onnx_op("RMSNormalization", how="hip.rms_norm")
-@onnx_op("SimplifiedLayerNormalization", how="hip.rms_norm")
-@onnx_op("SimplifiedLayerNormalization", domain="com.microsoft", how="hip.rms_norm")
 def convert_rms_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Division by the root mean square over the trailing axes, then scale."""
     op.ignore("stash_type")
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
-    op.require(not op.wants(1), "the second output")
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
-    inputs = {"x": x, "scale": _trailing(emitter, op.input(1), x.shape[axis:])}
+    inputs = {"x": x, "scale": trailing(emitter, op.input(1), x.shape[axis:])}
     return emitter.hip("hip.rms_norm", inputs, [x.dtype], axis=axis, epsilon=op.attr("epsilon", 1e-5))[0]
 
 
-def _trailing(emitter: Emitter, parameter: Tensor, tail: Sequence[object]) -> Tensor:
+def trailing(emitter: Emitter, parameter: Tensor, tail: Sequence[object]) -> Tensor:
     """A scale or bias in the shape of the normalised axes."""
     shape = tuple(tail)
     if parameter.rank > len(shape) and all(extent.value == 1 for extent in parameter.shape[: -len(shape)]):

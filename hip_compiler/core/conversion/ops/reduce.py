@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import BOOLS, FLOATS, NUMBERS, select
-from hip_compiler.core.conversion.ops.shape import normalize_axis
+from hip_compiler.core.conversion.reduced_axes import reduced_axes
 from hip_compiler.core.conversion.scalars import Scalar, compute_dtype
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
@@ -60,37 +60,20 @@ ROWS: dict[str, Row] = {
 }
 
 
-def reduced_axes(op: OnnxOp, rank: int) -> tuple[int, ...] | None:
-    """Axes of a reduction; None: the operator does nothing (no axes, and `noop_with_empty_axes`)."""
-    axes = op.ints("axes", 1)
-    noop = op.attr("noop_with_empty_axes", 0)
-    if axes:
-        return tuple(sorted({normalize_axis(op, axis, rank) for axis in axes}))
-    return None if noop else tuple(range(rank))
-
-
-def keep_axes(emitter: Emitter, op: OnnxOp, source: Tensor, reduced: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """The reduced axes put back as extents of 1, when the operator asks for it."""
-    if not op.attr("keepdims", 1):
-        return reduced
-    return emitter.reshape(reduced, tuple(dim(1) if i in axes else e for i, e in enumerate(source.shape)))
-
-
 def _convert(emitter: Emitter, op: OnnxOp, row: Row) -> Tensor:
     x = op.input(0)
     op.require(x.dtype.name in row.dtypes, f"element type {x.dtype} is not defined for it")
-    axes = reduced_axes(op, x.rank)
+    axes = reduced_axes(emitter, op, x.shape)
     if axes is None:
-        op.ignore("keepdims")
         return emitter.elementwise(lambda v: row.after(row.before(v)), [x], x.dtype)
     prepared = x if row.before is _same else emitter.elementwise(row.before, [x], compute_dtype(x.dtype))
-    total = emitter.reduce(prepared, axes, row.kind, None if x.dtype.kind != "bool" else x.dtype)
+    total = axes.reduce(emitter, prepared, row.kind)
     if row.mean:
-        count = emitter.extent_scalar(product([x.shape[axis] for axis in axes]), total.dtype)
+        count = emitter.extent_scalar(axes.count, total.dtype)
         total = emitter.elementwise(lambda v, n: v / n, [total, count], total.dtype)
     if row.after is not _same:
         total = emitter.elementwise(row.after, [total], total.dtype)
-    return keep_axes(emitter, op, x, emitter.cast(total, x.dtype), axes)
+    return emitter.reshape(emitter.cast(total, x.dtype), axes.result)
 
 
 def _register(name: str, row: Row) -> None:
@@ -108,19 +91,19 @@ def convert_log_sum_exp(emitter: Emitter, op: OnnxOp) -> Tensor:
     """log(sum(exp(x))), with the maximum taken out so that nothing overflows."""
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
-    axes = reduced_axes(op, x.rank)
+    axes = reduced_axes(emitter, op, x.shape)
     if axes is None:
-        op.ignore("keepdims")
         return x
-    kept = tuple(dim(1) if i in axes else e for i, e in enumerate(x.shape))
-    largest = emitter.reshape(emitter.reduce(x, axes, "max"), kept)
+    largest = emitter.reshape(axes.reduce(emitter, x, "max"), axes.kept)
     finite = emitter.elementwise(_finite_or_zero, [largest], largest.dtype)
-    powers = emitter.elementwise(lambda v, m: (v.cast(m.dtype) - m).apply("exp"), [x, finite], largest.dtype)
-    total = emitter.reshape(emitter.reduce(powers, axes, "sum"), kept)
+
+    def power(v: Scalar, m: Scalar) -> Scalar:
+        return (v.cast(m.dtype) - m).apply("exp")
+
+    powers = emitter.elementwise(power, [x, finite], largest.dtype, x.shape)
+    total = emitter.reshape(axes.reduce(emitter, powers, "sum"), axes.kept)
     result = emitter.elementwise(lambda s, m: s.apply("log") + m, [total, finite], x.dtype)
-    if op.attr("keepdims", 1):
-        return result
-    return emitter.reshape(result, tuple(e for i, e in enumerate(x.shape) if i not in axes))
+    return emitter.reshape(result, axes.result)
 
 
 def _finite_or_zero(x: Scalar) -> Scalar:

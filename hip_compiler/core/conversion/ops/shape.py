@@ -11,12 +11,23 @@ from hip_compiler.core.conversion.contents import is_extent
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx_op
+from hip_compiler.core.conversion.run_time_axes import (
+    axis_flags,
+    equal,
+    inserted_extents,
+    left_extents,
+    negated,
+)
+from hip_compiler.core.conversion.scalars import Scalar, literal, where
+from hip_compiler.core.conversion.slices import slice_by_data, stepped
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY
 from hip_compiler.shapes import Dim, broadcast, dim, product
 
+INT64 = BY_NAME["int64"]
 INT64_MAX = 2**63 - 1
+FLOATS = frozenset({"float", "float16", "bfloat16", "double"})
 
 
 def normalize_axis(op: OnnxOp, axis: int, rank: int) -> int:
@@ -110,13 +121,38 @@ def convert_flatten(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
+def _data_axes(op: OnnxOp) -> Tensor | None:
+    """The axes, where they are data; None where they are known or absent.
+
+    Raises:
+        NotSupportedError: their number is not known, and with it the rank of the result.
+    """
+    given = op.optional(1)
+    if given is None or given.constant is not None or given.size == 0:
+        return None
+    op.require(given.size is not None, "a number of axes that is not known at compile time")
+    return given
+
+
 @onnx_op("Squeeze", how="view")
 def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Extents of 1 removed."""
-    x, axes = op.input(0), op.ints("axes", 1)
+    x = op.input(0)
+    given = _data_axes(op)
+    if given is not None:
+        flags = axis_flags(emitter, given, x.rank)
+        extents = [emitter.index_value(extent) for extent in x.shape]
+        for axis, (flag, extent) in enumerate(zip(flags, extents, strict=True)):
+            fits = arith.ori(negated(flag), equal(extent, index(1)))
+            emitter.check(fits, f"Squeeze of axis {axis}, whose extent is not 1")
+        return emitter.reshape(x, left_extents(emitter, flags, extents, x.rank - (given.size or 0)))
+    axes = op.ints("axes", 1)
     if axes is None:
-        unknown = [extent for extent in x.shape if extent.value is None]
-        op.require(not unknown, "Squeeze of every extent of 1 where extents are not known")
+        # The rank is decided now, so extents that are not known count as others than 1, and a run checks that they are.
+        for extent in x.shape:
+            if extent.value is None:
+                other = arith.cmpi(arith.CmpIPredicate.ne, emitter.index_value(extent), index(1))
+                emitter.check(other, f"Squeeze without axes is compiled for an extent {extent} other than 1")
         axes = tuple(i for i, extent in enumerate(x.shape) if extent.value == 1)
     dropped = {normalize_axis(op, axis, x.rank) for axis in axes}
     for axis in dropped:
@@ -127,7 +163,12 @@ def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
 @onnx_op("Unsqueeze", how="view")
 def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Extents of 1 inserted."""
-    x, axes = op.input(0), op.ints("axes", 1)
+    x = op.input(0)
+    given = _data_axes(op)
+    if given is not None:
+        flags = axis_flags(emitter, given, x.rank + (given.size or 0))
+        return emitter.reshape(x, inserted_extents(emitter, flags, x.shape))
+    axes = op.ints("axes", 1)
     op.require(axes is not None, "no axes")
     rank = x.rank + len(axes or ())
     new = {normalize_axis(op, axis, rank) for axis in axes or ()}
@@ -140,7 +181,9 @@ def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Axes in another order; a view where only extents of 1 move."""
     x = op.input(0)
-    return emitter.transpose(x, op.attr("perm", list(reversed(range(x.rank)))))
+    order = op.attr("perm", list(reversed(range(x.rank))))
+    op.require(sorted(order) == list(range(x.rank)), f"perm {order} is no order of {x.rank} axes")
+    return emitter.transpose(x, order)
 
 
 @onnx_op("Expand", how="linalg.generic")
@@ -207,6 +250,8 @@ def convert_slice(emitter: Emitter, op: OnnxOp) -> Tensor:
         starts: Sequence[Dim] = [dim(v) for v in op.attr("starts")]
         ends: Sequence[Dim] = [dim(v) for v in op.attr("ends")]
         given: tuple[Any, Any] = (op.attr("axes"), None)
+    elif any(source is not None and source.extents() is None for source in op.inputs[1:]):
+        return slice_by_data(emitter, op)
     else:
         starts, ends = emitter.run_time_extents(op.input(1)), emitter.run_time_extents(op.input(2))
         given = (op.constant(3), op.constant(4))
@@ -220,13 +265,8 @@ def convert_slice(emitter: Emitter, op: OnnxOp) -> Tensor:
         step[at] = stride
     if all(stride > 0 for stride in step):
         return emitter.slice(x, begin, size, step)
-    return emitter.index_map(
-        x,
-        tuple(size),
-        lambda loops: [
-            arith.addi(emitter.index_value(begin[i]), arith.muli(loop, index(step[i]))) for i, loop in enumerate(loops)
-        ],
-    )
+    strides = [dim(stride) for stride in step]
+    return emitter.index_map(x, tuple(size), stepped(emitter, begin, strides))
 
 
 def _window(emitter: Emitter, start: Dim, end: Dim, step: int, extent: Dim) -> tuple[Dim, Dim]:
@@ -302,17 +342,41 @@ def convert_constant_of_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_range(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Numbers from start towards limit."""
     start, limit, delta = (op.input(i) for i in range(3))
-    op.require(start.dtype.name in ("int64", "int32"), f"element type {start.dtype}")
-    step = op.constant(2)
-    op.require(step is not None and int(step) > 0, "a step that is not a positive constant")
-    first, last = emitter.run_time_extents(start)[0], emitter.run_time_extents(limit)[0]
-    count = _count(last - first, int(step)) if step is not None else dim(0)
+    step = None if delta.constant is None else delta.constant.reshape(-1)
+    if start.dtype.name in ("int64", "int32") and step is not None and int(step[0]) > 0:
+        stride = int(step[0])
+        first, last = emitter.run_time_extents(start)[0], emitter.run_time_extents(limit)[0]
+        begin = emitter.index_value(first)
 
-    def number(position: Sequence[Any]) -> Any:
-        return arith.addi(arith.muli(position[0], index(int(delta.constant or 1))), emitter.index_value(first))
+        def number(position: Sequence[Any]) -> Any:
+            return arith.addi(arith.muli(position[0], index(stride)), begin)
 
-    emitter.index_value(first)
-    return emitter.iota((count,), start.dtype, number)
+        return emitter.iota((_count(last - first, stride),), start.dtype, number)
+    op.require(start.dtype.name in FLOATS | {"int16", "int32", "int64"}, f"element type {start.dtype}")
+    ends = [emitter.reshape(source, ()) for source in (start, limit, delta)]
+    op.require(step is None or step[0] != 0, "a step of 0")
+    counted = emitter.elementwise(_range_count, ends, INT64)
+    count = emitter.run_time_extents(counted)[0]
+    positions = emitter.iota((count,), INT64, lambda loops: loops[0])
+
+    def element(position: Scalar, begin: Scalar, jump: Scalar) -> Scalar:
+        return begin + jump * position.cast(begin.dtype)
+
+    return emitter.elementwise(element, [positions, ends[0], ends[2]], start.dtype, (count,))
+
+
+def _range_count(start: Scalar, limit: Scalar, delta: Scalar) -> Scalar:
+    """max(0, ceil((limit - start) / delta)); 0 for a step of 0."""
+    if start.is_float:
+        number = ((limit - start) / delta).apply("ceil").cast(INT64)
+    else:
+        begin, end, step = (value.cast(INT64) for value in (start, limit, delta))
+        span = end - begin
+        # Truncated division rounds up a negative quotient; a positive one is rounded up here.
+        quotient, rest = span / step, span.remainder(step)
+        up = (rest != 0) & ((rest < 0) ^ ~(step < 0))
+        number = where(up, quotient + 1, quotient)
+    return where(delta == 0, literal(0, INT64), number.maximum(0))
 
 
 @onnx_op("DepthToSpace", "SpaceToDepth", how="view and linalg.generic")

@@ -6,9 +6,12 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.ops.conv import known
 from hip_compiler.core.conversion.ops.elementwise import FLOATS
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.dtypes import BY_NAME
+from hip_compiler.shapes import product
+
+INT64 = BY_NAME["int64"]
 
 
 def _per_axis(op: OnnxOp, axes: int) -> dict[str, Any]:
@@ -22,17 +25,13 @@ def _per_axis(op: OnnxOp, axes: int) -> dict[str, Any]:
 @onnx_op("Col2Im", since=18, how="hip.col2im")
 def convert_col2im(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Columns of sliding blocks added back into an image."""
-    x, block = op.input(0), op.known_extents(2)
+    x, block = op.input(0), op.input(2)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
-    op.require(block is not None, "a block shape that is not constant")
-    image = emitter.run_time_extents(op.input(1))
-    extents = known(op, block or (), "the block's extents")
+    image, extents = emitter.run_time_extents(op.input(1)), emitter.run_time_extents(block)
     op.require(len(extents) == len(image), "image and block of different ranks")
-    size = 1
-    for extent in extents:
-        size *= extent
-    shape = (x.shape[0], x.shape[1] // size, *image)
-    return emitter.hip("hip.col2im", {"x": x}, [x.dtype], [shape], block=extents, **_per_axis(op, len(image)))[0]
+    shape = (x.shape[0], x.shape[1] // product(extents), *image)
+    inputs = {"x": x, "block": emitter.cast(block, INT64)}
+    return emitter.hip("hip.col2im", inputs, [x.dtype], [shape], **_per_axis(op, len(image)))[0]
 
 
 @onnx_op("DeformConv", since=19, how="hip.deform_conv")

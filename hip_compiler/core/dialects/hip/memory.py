@@ -69,6 +69,16 @@ PLAIN_OPS = (
         results=(OperandDef("result"),),
     ),
     PlainOpDef(
+        name="hip.mark",
+        summary="What memory the run has taken with hip.alloc so far, for hip.release.",
+        results=(OperandDef("mark"),),
+    ),
+    PlainOpDef(
+        name="hip.release",
+        summary="Frees memory that the run took with hip.alloc since the mark, except for what the buffers are in.",
+        operands=(OperandDef("mark"), OperandDef("kept", variadic=True)),
+    ),
+    PlainOpDef(
         name="hip.as_argument",
         summary="A value as an argument of hip.launch, whose arguments are all of one type.",
         operands=(OperandDef("value"),),

@@ -1,4 +1,4 @@
-"""Discrete Fourier transform."""
+"""Discrete Fourier transform. An axis that is known at run time only is the operand `at`; it replaces the attribute."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hip_compiler.core.dialects.hip.define import (
     FLOATS,
+    INDICES,
     OperandView,
     attribute,
     axis,
@@ -26,6 +27,8 @@ from hip_compiler.shapes import dim
 
 def _dft(shapes: OpShapes) -> Sequence[TensorSpec]:
     x, attributes = input_shape(shapes, "x"), shapes.attributes
+    if shapes.inputs.get("at") is not None:
+        return (TensorSpec(destination_shape(shapes, "y"), input_dtype(shapes, "x")),)
     at = normal_axis(attributes["axis"], len(x))
     to_real = attributes["inverse"] and attributes["onesided"]
     length = (x[at] - 1) * 2 if to_real else x[at]
@@ -50,7 +53,7 @@ OPS: tuple[OpDef, ...] = (
     define(
         "dft",
         "Discrete Fourier transform along one axis; the last axis is (real) or (real, imaginary).",
-        ("x", "length?"),
+        ("x", "length?", "at?"),
         ("y",),
         _dft,
         attributes=(
@@ -61,10 +64,12 @@ OPS: tuple[OpDef, ...] = (
         rules=(
             element("x", FLOATS),
             element("length", ("i64",)),
+            element("at", INDICES),
             same_element("x", "y"),
             same_rank("x", "y"),
             rank("x", 2),
             rank("length", 0, 1),
+            rank("at", 0, 1),
             axis("axis", "x"),
             _not_the_last,
         ),

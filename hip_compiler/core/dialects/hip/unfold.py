@@ -38,11 +38,10 @@ OPS: tuple[OpDef, ...] = (
     define(
         "col2im",
         "Columns of sliding blocks added back into an image; the output's extents are the image's.",
-        ("x",),
+        ("x", "block"),
         ("y",),
         _col2im,
         attributes=(
-            attribute("block", "ints"),
             attribute("strides", "ints"),
             attribute("pads", "ints"),
             attribute("dilations", "ints"),
@@ -52,11 +51,12 @@ OPS: tuple[OpDef, ...] = (
             same_element("x", "y"),
             rank("x", 3, 3),
             rank("y", 3),
-            count("block", _spatial, "one per spatial axis"),
+            element("block", ("i64",)),
+            rank("block", 1, 1),
             count("strides", _spatial, "one per spatial axis"),
             count("dilations", _spatial, "one per spatial axis"),
             count("pads", lambda view: 2 * _spatial(view), "two per spatial axis"),
-            positive("block", "strides", "dilations"),
+            positive("strides", "dilations"),
         ),
     ),
     define(

@@ -1,0 +1,20 @@
+"""Cases whose expected values are no reference: a mismatch with them is reported, and is no defect."""
+
+from __future__ import annotations
+
+_DRAW = "random numbers: the expected values are one draw of another generator"
+_HALF = "expected values computed in float16 throughout; ours are the nearest float16 to the float64 result"
+
+DISPUTED: dict[str, str] = {
+    "test_bernoulli": _DRAW,
+    "test_bernoulli_double": _DRAW,
+    "test_bernoulli_double_expanded": _DRAW,
+    "test_bernoulli_expanded": _DRAW,
+    "test_bernoulli_seed": _DRAW,
+    "test_bernoulli_seed_expanded": _DRAW,
+    "test_attention_4d_causal_fp16": _HALF,
+    "test_attention_4d_causal_fp16_expanded": _HALF,
+    "test_dft_inverse": "expected zeros carry float32 noise of 2e-7, above the runner's absolute tolerance",
+    "test_dft_inverse_opset19": "expected zeros carry float32 noise of 2e-7, above the runner's absolute tolerance",
+}
+"""Name of the case -> why. Random operators are tested by their distributions instead (tests/kernels)."""

@@ -1,0 +1,149 @@
+"""GroupQueryAttention: rotary embedding, an append to the cache, and attention over what the cache then holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
+from hip_compiler.core.conversion.ops.rotary import HALVES, MICROSOFT, rotate
+from hip_compiler.core.conversion.scalars import Scalar, where
+from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.mlir import arith
+from hip_compiler.dtypes import BY_NAME
+from hip_compiler.shapes import Dim, dim
+
+INT32 = BY_NAME["int32"]
+INT64 = BY_NAME["int64"]
+
+
+@dataclass(frozen=True)
+class Projections:
+    """New queries, keys and values, [batch, position, columns] each, with the column where each begins."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    size: int
+    q_first: int
+    k_first: int
+    v_first: int
+
+
+@onnx_op("GroupQueryAttention", domain=MICROSOFT, how="hip.rotary, hip.kv_append, hip.attention")
+def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
+    """Causal attention whose query heads share heads of keys and values, over a cache. Outputs: y, present k and v."""
+    _refuse_variants(op)
+    heads, shared = op.attr("num_heads"), op.attr("kv_num_heads")
+    new = _projections(op, heads, shared)
+    q, k, q_first, k_first = new.q, new.k, new.q_first, new.k_first
+    length = q.shape[1]
+    past_k, past_v = op.optional(3), op.optional(4)
+    op.require((past_k is None) == (past_v is None), "a past of keys without one of values, or the reverse")
+    seqlens, total = op.input(5), op.input(6)
+    valid = emitter.elementwise(lambda last: last + 1, [emitter.reshape(seqlens, q.shape[:1])], INT32)
+    everything = emitter.run_time_extents(total)[0]
+    past = _past_lengths(emitter, valid, length, everything)
+    if op.attr("do_rotary", 0):
+        cos, sin, given = op.input(7), op.input(8), op.optional(9)
+        positions = _positions(emitter, past, (q.shape[0], length)) if given is None else given
+        rotary: dict[str, Any] = {"size": new.size, "interleaved": bool(op.attr("rotary_interleaved", 0))}
+        q = rotate(emitter, q, cos, sin, positions, heads=heads, first=q_first, **rotary)
+        k = rotate(emitter, k, cos, sin, positions, heads=shared, first=k_first, **rotary)
+        q_first = k_first = 0
+    else:
+        op.ignore("rotary_interleaved")
+    capacity = everything if past_k is None else everything.maximum(past_k.shape[2])
+    shape = (q.shape[0], dim(shared), capacity, dim(new.size))
+    present_k = append(emitter, k, past_k, past, shape, k_first)
+    present_v = append(emitter, new.v, past_v, past, shape, new.v_first)
+    sink = op.optional(11)
+    window = op.attr("local_window_size", -1)
+    attributes: dict[str, Any] = {
+        "q_heads": heads,
+        "kv_heads": shared,
+        "size": new.size,
+        "v_size": new.size,
+        "q_first": q_first,
+        "scale": op.attr("scale", 0.0) or 1 / math.sqrt(new.size),
+        "causal": True,
+        "window": max(window, 0),
+        "softcap": op.attr("softcap", 0.0),
+        "smooth": bool(op.attr("smooth_softmax", 0) == 1),
+    }
+    op.require(window == -1 or window > 0, f"local_window_size = {window}")
+    inputs = {
+        "q": q,
+        "k": present_k,
+        "v": present_v,
+        "bias": op.optional(10),
+        "past_lengths": past,
+        "lengths": valid,
+        "sink": sink,
+    }
+    [y] = emitter.hip("hip.attention", inputs, [q.dtype], **attributes)
+    return [y, present_k, present_v][: op.outputs]
+
+
+def _refuse_variants(op: OnnxOp) -> None:
+    """Variants that change the result and have no kernel."""
+    op.require(op.input(0).dtype.name in HALVES, f"element type {op.input(0).dtype} is not defined for it")
+    op.require(op.attr("causal", 1) == 1, "attention that is not causal")
+    op.require(op.attr("sliding_window_cache", 0) == 0, "a cache that wraps around")
+    for name in ("k_quant_type", "v_quant_type"):
+        op.require(op.attr(name, "NONE") == "NONE", f"a quantised cache ({name} = {op.attr(name)})")
+    op.require(op.attr("kv_cache_bit_width", 0) == 0, "a quantised cache (kv_cache_bit_width)")
+    op.require(op.attr("qk_output", 0) == 0 and not op.wants(3), "the scores as an output")
+    for position, what in ((12, "k_scale"), (13, "v_scale"), (14, "q_norm_weight"), (15, "k_norm_weight")):
+        op.require(op.optional(position) is None, f"input {what}")
+    op.require(op.optional(16) is None, "input query_seqlens")
+    op.ignore("qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon")
+
+
+def _projections(op: OnnxOp, heads: int, shared: int) -> Projections:
+    """Separate inputs, or one packed as all query heads, then all key heads, then all value heads."""
+    q, k, v = op.input(0), op.optional(1), op.optional(2)
+    op.require(q.rank == 3, f"a query of rank {q.rank}")
+    op.require((k is None) == (v is None), "a key without a value, or the reverse")
+    columns = q.shape[2].value
+    op.require(columns is not None, "the number of columns must be known at compile time")
+    assert columns is not None
+    parts = heads + (2 * shared if k is None else 0)
+    op.require(columns % parts == 0, f"{columns} columns for {parts} heads")
+    size = columns // parts
+    if k is None or v is None:
+        return Projections(q, q, q, size, 0, heads * size, (heads + shared) * size)
+    for source in (k, v):
+        op.require(source.rank == 3 and source.shape[2].value == shared * size, "keys or values of another head size")
+    return Projections(q, k, v, size, 0, 0, 0)
+
+
+def _past_lengths(emitter: Emitter, valid: Tensor, length: Dim, everything: Dim) -> Tensor:
+    """Positions in the cache before this run: none for a first prompt, even where its rows are padded on the right."""
+    first = arith.cmpi(arith.CmpIPredicate.eq, emitter.index_value(length), emitter.index_value(everything))
+
+    def body(count: Scalar, new: Scalar) -> Scalar:
+        return where(Scalar(first, BY_NAME["bool"]), count - count, count - new)
+
+    return emitter.elementwise(body, [valid, emitter.extent_scalar(length, INT32)], INT32, valid.shape)
+
+
+def _positions(emitter: Emitter, past: Tensor, shape: tuple[Dim, Dim]) -> Tensor:
+    """past + 0, 1, 2, ... for every batch entry; [batch, position]."""
+    steps = emitter.iota((dim(1), shape[1]), INT64, lambda loops: loops[1])
+    starts = emitter.reshape(past, (past.shape[0], dim(1)))
+    return emitter.elementwise(lambda a, b: a.cast(INT64) + b, [starts, steps], INT64, shape)
+
+
+def append(
+    emitter: Emitter, update: Tensor, past: Tensor | None, lengths: Tensor | None, shape: Sequence[Dim], first: int
+) -> Tensor:
+    """`hip.kv_append` into a cache of a shape [batch, head, capacity, size]."""
+    heads, size = shape[1].value, shape[3].value
+    assert heads is not None and size is not None
+    inputs = {"update": update, "past": past, "lengths": lengths}
+    attributes: dict[str, Any] = {"heads": heads, "size": size, "first": first}
+    return emitter.hip("hip.kv_append", inputs, [update.dtype], [tuple(shape)], **attributes)[0]

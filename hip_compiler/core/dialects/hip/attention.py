@@ -1,0 +1,132 @@
+"""Attention over cached keys and values, what fills the cache, and rotary position embedding.
+
+Heads come in either layout: rank 4 is `[batch, head, position, size]`; rank 3 is `[batch, position, columns]` with the
+heads side by side from a column on, so that packed q, k and v need no copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hip_compiler.core.dialects.hip.define import (
+    OperandView,
+    attribute,
+    define,
+    destination_shape,
+    element,
+    input_dtype,
+    input_shape,
+    positive,
+    rank,
+    same_element,
+)
+from hip_compiler.registry.contributions import OpDef, OpShapes, TensorSpec
+from hip_compiler.shapes import dim
+
+ATTENTION_FLOATS = ("f32", "f16", "bf16")
+MAX_ROTARY_SIZE = 1024
+"""Greatest size of a head that is rotated."""
+
+
+def _attention(shapes: OpShapes) -> Sequence[TensorSpec]:
+    q, attributes = input_shape(shapes, "q"), shapes.attributes
+    columns = attributes["v_size"] * (1 if len(q) == 4 else attributes["q_heads"])
+    return (TensorSpec((*q[:-1], dim(columns)), input_dtype(shapes, "q")),)
+
+
+def _rotary(shapes: OpShapes) -> Sequence[TensorSpec]:
+    x, attributes = input_shape(shapes, "x"), shapes.attributes
+    shape = x if len(x) == 4 else (*x[:2], dim(attributes["heads"] * attributes["size"]))
+    return (TensorSpec(shape, input_dtype(shapes, "x")),)
+
+
+def _cache(shapes: OpShapes) -> Sequence[TensorSpec]:
+    return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "update")),)
+
+
+def _groups(view: OperandView) -> str | None:
+    heads, shared = view.attributes["q_heads"], view.attributes["kv_heads"]
+    return None if heads % shared == 0 else f"{heads} query heads do not share {shared} heads of k and v evenly"
+
+
+def _rotary_size(view: OperandView) -> str | None:
+    size = view.attributes["size"]
+    return None if size <= MAX_ROTARY_SIZE else f"heads of size {size}; at most {MAX_ROTARY_SIZE} can be rotated"
+
+
+OPS: tuple[OpDef, ...] = (
+    define(
+        "attention",
+        "softmax(scale * q k' + bias) v per head; the sums are float32.",
+        ("q", "k", "v", "bias?", "past_lengths?", "lengths?", "sink?"),
+        ("y",),
+        _attention,
+        attributes=(
+            attribute("q_heads", "int"),
+            attribute("kv_heads", "int"),
+            attribute("size", "int"),
+            attribute("v_size", "int"),
+            attribute("q_first", "int", 0),
+            attribute("k_first", "int", 0),
+            attribute("v_first", "int", 0),
+            attribute("scale", "float"),
+            attribute("causal", "bool", False),
+            attribute("window", "int", 0),
+            attribute("softcap", "float", 0.0),
+            attribute("smooth", "bool", False),
+        ),
+        rules=(
+            element("q", ATTENTION_FLOATS),
+            same_element("q", "k", "v", "y"),
+            *(rank(name, 3, 4) for name in ("q", "k", "v")),
+            element("bias", (*ATTENTION_FLOATS, "i8")),
+            rank("bias", 1, 4),
+            element("past_lengths", ("i32",)),
+            element("lengths", ("i32",)),
+            element("sink", ATTENTION_FLOATS),
+            positive("q_heads", "kv_heads", "size", "v_size"),
+            _groups,
+        ),
+    ),
+    define(
+        "rotary",
+        "Rotates pairs of columns of every head by the angle of its position; the other columns stay.",
+        ("x", "cos", "sin", "positions?"),
+        ("y",),
+        _rotary,
+        attributes=(
+            attribute("heads", "int"),
+            attribute("size", "int"),
+            attribute("first", "int", 0),
+            attribute("interleaved", "bool", False),
+        ),
+        rules=(
+            element("x", ATTENTION_FLOATS),
+            same_element("x", "y"),
+            rank("x", 3, 4),
+            element("cos", ATTENTION_FLOATS),
+            same_element("cos", "sin"),
+            rank("cos", 2, 3),
+            element("positions", ("i64",)),
+            positive("heads", "size"),
+            _rotary_size,
+        ),
+    ),
+    define(
+        "kv_append",
+        "A cache of keys or values with new positions after the valid ones; in place when both are one buffer.",
+        ("update", "past?", "lengths?"),
+        ("present",),
+        _cache,
+        attributes=(attribute("heads", "int"), attribute("size", "int"), attribute("first", "int", 0)),
+        rules=(
+            element("update", ATTENTION_FLOATS),
+            same_element("update", "past", "present"),
+            rank("update", 3, 4),
+            rank("past", 4, 4),
+            rank("present", 4, 4),
+            element("lengths", ("i32",)),
+            positive("heads", "size"),
+        ),
+    ),
+)
