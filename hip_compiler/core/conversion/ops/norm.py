@@ -72,8 +72,9 @@ def trailing(emitter: Emitter, parameter: Tensor, tail: Sequence[object]) -> Ten
 @onnx_op("BatchNormalization", how="linalg.generic")
 def convert_batch_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Inference form: per channel, minus mean, over deviation, times scale, plus bias."""
-    op.ignore("momentum", "spatial", "consumed_inputs")
-    op.require(op.attr("training_mode", 0) == 0 and op.attr("is_test", 1) == 1, "training mode")
+    op.ignore("momentum")
+    op.require(op.attr("training_mode", 0) == 0, "training mode")
+    op.require(bool(op.attr("spatial", 1)), "statistics per element (spatial is 0)")
     op.require(not any(op.wants(i) for i in range(1, op.outputs)), "outputs of training mode")
     x, epsilon = op.input(0), op.attr("epsilon", 1e-5)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
@@ -89,7 +90,6 @@ def convert_batch_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
 @onnx_op("InstanceNormalization", how="hip.instance_norm")
 def convert_instance_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Mean 0 and variance 1 over the spatial axes of every channel."""
-    op.ignore("consumed_inputs")
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     inputs = {"x": x, "scale": op.input(1), "bias": op.input(2)}
