@@ -193,9 +193,10 @@ def _expand(op: OnnxOp, data: np.ndarray, shape: np.ndarray) -> np.ndarray | Non
 
 
 def _range(op: OnnxOp, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray | None:
-    if object in (start.dtype, limit.dtype, delta.dtype) or delta == 0:
+    if object in (start.dtype, limit.dtype, delta.dtype) or not delta.all():
         return None
-    return np.arange(int(start), int(limit), int(delta), dtype=start.dtype)
+    begin, end, step = (int(number.item()) for number in (start, limit, delta))
+    return np.arange(begin, end, step, dtype=start.dtype)
 
 
 def _reduce_prod(op: OnnxOp, data: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:
