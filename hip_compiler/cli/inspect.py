@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _arena(report: Mapping[str, Any]) -> Iterator[str]:
-    """The planned arena of each function: bytes, or bytes per product of extents, beside the least any plan can have."""
+    """The planned arena of each function: bytes, or bytes per product of extents, beside the least of any plan."""
     for name, plan in report.get("functions", {}).items():
         yield f"\narena of {name}, {plan['buffers']} buffers:"
         static = plan.get("static")
