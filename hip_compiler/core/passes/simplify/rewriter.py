@@ -12,7 +12,7 @@ import numpy as np
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.frontend.attributes import constant_array, create_constant, dtype_of, shape_of
 from hip_compiler.core.frontend.node import PREFIX, is_onnx
-from hip_compiler.core.frontend.opsets import opset_of
+from hip_compiler.core.frontend.opsets import FIRST, opset_of
 from hip_compiler.core.mlir import ir
 
 ANY = "*"
@@ -68,6 +68,8 @@ class Rewriter:
             op = self._worklist.pop(value)
             if self._erase_if_dead(op):
                 continue
+            if self.opset(op) < FIRST and "domain" not in op.attributes:
+                continue  # rules know the operators of opset 7 and later
             for rule in self._rules_for(op.name):
                 if rule.apply(op, self):
                     self.applied[rule.name] = self.applied.get(rule.name, 0) + 1
