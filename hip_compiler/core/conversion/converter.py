@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hip_compiler.core.conversion import contents
+from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, find_converter
@@ -29,11 +30,7 @@ class Converter:
     def convert(self, op: OnnxOp, depth: int = 0) -> Sequence[Tensor | None]:
         """Results of an operator; None per result where it could not be converted (a finding says why)."""
         try:
-            results = self._results(op, depth)
-            unread = sorted(set(op.attributes) - op.read)
-            if unread:
-                raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
-            return results
+            return self._results(op, depth)
         except SubgraphError as error:
             self.findings += error.findings
         except NotSupportedError as error:
@@ -46,6 +43,15 @@ class Converter:
         self.findings.append(Unsupported(op.name, op.op, op.domain, op.version, dtypes, reason))
 
     def _results(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
+        """Results of an operator, all of whose attributes are of effect, or known not to be."""
+        op = restated(self.emitter, op)
+        results = self._made(op, depth)
+        unread = sorted(set(op.attributes) - op.read)
+        if unread:
+            raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
+        return results
+
+    def _made(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
         known = contents.shape_of(op) or contents.evaluate(op)
         if known is not None:
             return [known]

@@ -10,19 +10,13 @@ from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.scalars import reinterpret
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import ir
-from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
-
-_FIRST_TYPES = 5
-"""Before opset 6 the target is a name, not a number."""
+from hip_compiler.dtypes import BY_ONNX, DType
 
 
 @onnx_op("Cast", how="linalg.generic")
 def convert_cast(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Conversion between element types of numbers; floats of 8 bits saturate unless told otherwise."""
     to = op.attr("to")
-    if op.version <= _FIRST_TYPES:
-        op.require(str(to).lower() in BY_NAME, f"element type {to}")
-        return _cast(emitter, op, BY_NAME[str(to).lower()])
     op.require(to in BY_ONNX, f"element type number {to}")
     return _cast(emitter, op, BY_ONNX[to])
 

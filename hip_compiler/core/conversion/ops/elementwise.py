@@ -9,7 +9,6 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.reductions import highest, lowest
 from hip_compiler.core.conversion.scalars import BOOL, Scalar, literal, where
 from hip_compiler.core.conversion.tensors import Tensor
 
@@ -23,6 +22,8 @@ UNSIGNED = frozenset({"uint8", "uint16", "uint32", "uint64"})
 NUMBERS = SIGNED | UNSIGNED
 INTEGERS = NUMBERS - FLOATS
 BOOLS = frozenset({"bool"})
+_FLOAT_MAX = 3.4028234663852886e38
+"""What bounds default to where they are attributes."""
 
 
 @dataclass(frozen=True)
@@ -235,9 +236,6 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
 def _register(name: str, row: Row) -> None:
     @onnx_op(name, domain=row.domain, how="linalg.generic")
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
-        if op.version < 7 and not row.domain:
-            op.require("broadcast" not in op.attributes and "axis" not in op.attributes, "broadcasting of opset 6")
-        op.ignore("consumed_inputs")
         return _convert_row(row, emitter, op)
 
 
@@ -251,7 +249,7 @@ def convert_clip(emitter: Emitter, op: OnnxOp) -> Tensor:
     x = op.input(0)
     op.require(x.dtype.name in NUMBERS, f"element type {x.dtype} is not defined for it")
     if op.version < 11:
-        low, high = op.attr("min", lowest(x.dtype)), op.attr("max", highest(x.dtype))
+        low, high = op.attr("min", -_FLOAT_MAX), op.attr("max", _FLOAT_MAX)
         return emitter.elementwise(lambda v: clamp(v, low, high), [x], x.dtype)
     bounds = [op.optional(1), op.optional(2)]
     given = [bound for bound in bounds if bound is not None]

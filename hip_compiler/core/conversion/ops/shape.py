@@ -52,30 +52,19 @@ def convert_constant(emitter: Emitter, op: OnnxOp) -> Tensor:
     raise NotSupportedError("only tensors of numbers are supported")
 
 
-@onnx_op("Identity", "Dropout", how="forwarded")
-def convert_identity(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
-    """The input itself; Dropout does nothing in inference."""
-    op.ignore("ratio", "seed", "is_test")
-    if op.op == "Dropout":
-        mode = op.constant(2)
-        op.require(op.attr("training_mode", 0) == 0 and (mode is None or not mode.any()), "Dropout in training mode")
-    x = op.input(0)
-    if op.outputs == 1 or not op.wants(1):
-        return [x]
-    mask = constant(np.ones((), np.bool_), BY_NAME["bool"])
-    return [x, emitter.elementwise(lambda v: v, [mask], BY_NAME["bool"], x.shape)]
+@onnx_op("Identity", how="forwarded")
+def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The input itself."""
+    return op.input(0)
 
 
 @onnx_op("Reshape", how="view")
 def convert_reshape(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same elements under another shape; the target may be computed from run-time extents."""
     x = op.input(0)
-    if op.version < 5:
-        target: Sequence[Dim] = [dim(v) for v in op.attr("shape")]
-    else:
-        target = emitter.run_time_extents(op.input(1))
+    target = emitter.run_time_extents(op.input(1))
     keep_zero = op.attr("allowzero", 0)
-    if op.version >= 5 and op.input(1).extents() is None:
+    if op.input(1).extents() is None:
         return emitter.reshape(x, _decided_at_run_time(emitter, x, target, keep_zero=bool(keep_zero)))
     shape, inferred = [], None
     for position, extent in enumerate(target):
@@ -203,7 +192,7 @@ def convert_expand(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Inputs side by side along an axis."""
     parts = [op.input(i) for i in range(len(op.inputs))]
-    axis = normalize_axis(op, op.attr("axis", 1), parts[0].rank)
+    axis = normalize_axis(op, op.attr("axis"), parts[0].rank)
     shape = list(parts[0].shape)
     for part in parts[1:]:
         op.require(part.rank == len(shape), "inputs of different ranks")
@@ -318,7 +307,7 @@ def _from_end(emitter: Emitter, position: Dim, extent: Dim) -> Dim:
     return emitter.fresh_symbol(arith.maxsi(whole, index(0)))
 
 
-@onnx_op("Tile", since=6, how="linalg.generic")
+@onnx_op("Tile", how="linalg.generic")
 def convert_tile(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input repeated along every axis."""
     x, repeats = op.input(0), emitter.run_time_extents(op.input(1))
