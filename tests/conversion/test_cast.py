@@ -330,6 +330,22 @@ def test_bit_cast_keeps_the_bits(source: str, target: str, bits: int) -> None:
     np.testing.assert_array_equal(got.view(raw) & mask, expected.view(raw) & mask)
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes"), [("TopK", {}), ("Neg", {}), ("ReduceMax", {}), ("ArgMax", {}), ("Add", {}), ("Softmax", {})]
+)
+def test_arithmetic_on_narrow_floats_is_refused(op: str, attributes: dict[str, Any]) -> None:
+    """Their storage is that of bytes, which must not be taken for numbers."""
+    inputs = {"TopK": ["x", "k"], "Add": ["x", "x"]}.get(op, ["x"])
+    outputs = ["y", "i"] if op == "TopK" else ["y"]
+    node = helper.make_node(op, inputs, outputs, **attributes)
+    info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT8E4M3FN, [4])
+    k = onnx.numpy_helper.from_array(np.array([2]), "k")
+    graph = helper.make_graph([node], "g", [info], [helper.make_empty_tensor_value_info("y")], [k])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    with pytest.raises(hip_compiler.UnsupportedError, match="float8e4m3fn"):
+        hip_compiler.compile(model)
+
+
 def test_bit_cast_to_another_width_is_refused() -> None:
     node = helper.make_node("BitCast", ["x"], ["y"], to=onnx.TensorProto.INT64)
     info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
