@@ -198,6 +198,7 @@ def _read(data: bytes) -> tuple[tuple[Symbol, ...], str]:
 
 def _symbols(text: str) -> tuple[Symbol, ...]:
     found = []
+    text = "\n".join(line for line in text.splitlines() if line.startswith(("@", "define ")))
     for match in [*_VALUE.finditer(text), *_FUNCTION.finditer(text)]:
         words = match["words"].split()
         if _LOCAL & set(words):

@@ -107,6 +107,8 @@ LEVELLED = (
     "gemm.cpp",
     "global_pool.cpp",
     "matmul.cpp",
+    "matmul_nbits.cpp",
+    "matmul_nbits_int8.cpp",
     "matmul_plain.cpp",
     "pool.cpp",
     "pooling.cpp",

@@ -78,6 +78,24 @@ def test_a_source_folder_is_built_first(site: Site, monkeypatch: pytest.MonkeyPa
         ),
         (
             Distribution(
+                "round",
+                "@hookimpl\ndef hip_compiler_pipelines():\n"
+                "    return [PipelineContribution('round-pipe', lambda options: 'no-such-pass', '')]",
+            ),
+            "pipeline round-pipe resolves",
+            "nothing registers a pass or pipeline 'no-such-pass'",
+        ),
+        (
+            Distribution(
+                "moon",
+                "from pathlib import Path\n@hookimpl\ndef hip_compiler_targets():\n"
+                "    return [TargetContribution('moon', '', lambda: Path('/nowhere.bc'))]",
+            ),
+            "target moon has a runtime",
+            "/nowhere.bc is not a file",
+        ),
+        (
+            Distribution(
                 "code",
                 "@hookimpl\ndef hip_compiler_bitcode():\n"
                 "    return [BitcodeContribution('c', 'host', b'text', 'code_')]",

@@ -7,7 +7,7 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
-from hip_compiler.core.conversion.regions import UNKNOWN, dense, give, read_back, region_holder
+from hip_compiler.core.conversion.regions import UNKNOWN, apart, give, read_back, region_holder
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import ir
 from hip_compiler.shapes import Dim, dim
@@ -42,7 +42,7 @@ def branch(
             with ir.InsertionPoint(block), emitter.scope():
                 results = list(emit())
                 made.append(results)
-                values.append([dense(emitter.value(result)) for result in results])
+                values.append([apart(emitter.value(result)) for result in results])
         _align_scalars(emitter, blocks, made, values)
         shapes = [_common(a, b, outer) for a, b in zip(*made, strict=True)]
         types = [emitter.tensor_type(shape, a.dtype) for shape, a in zip(shapes, made[0], strict=True)]

@@ -195,7 +195,7 @@ def _expand(op: OnnxOp, data: np.ndarray, shape: np.ndarray) -> np.ndarray | Non
 
 
 def _range(op: OnnxOp, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray | None:
-    if object in (start.dtype, limit.dtype, delta.dtype) or delta == 0:
+    if object in (start.dtype, limit.dtype, delta.dtype) or not delta.all():
         return None
     return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.ops.elementwise import FLOATS
-from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_ONNX, DType
+from hip_compiler.core.conversion.ops.elementwise import FLOATS, select
+from hip_compiler.core.conversion.scalars import Scalar, where
+from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
 from hip_compiler.shapes import dim
+
+BOOL = BY_NAME["bool"]
+FLOAT = BY_NAME["float"]
 
 
 def _seed(op: OnnxOp) -> int:
@@ -54,3 +59,32 @@ def convert_multinomial(emitter: Emitter, op: OnnxOp) -> Tensor:
     x = op.input(0)
     shape = (x.shape[0], dim(op.attr("sample_size", 1)))
     return emitter.hip("hip.multinomial", {"x": x}, [_result(op, BY_ONNX[6])], [shape], seed=_seed(op))[0]
+
+
+@onnx_op("Dropout", how="forwarded, or hip.random_uniform")
+def convert_dropout(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
+    """Does nothing in inference; in training mode elements are dropped at random, and the rest is scaled up."""
+    op.ignore("is_test")
+    x, training = op.input(0), op.optional(2)
+    op.require(op.attr("training_mode", 0) == 0 and op.attr("is_test", 1) == 1, "training mode before opset 12")
+    if training is None or (training.constant is not None and not training.constant.any()):
+        op.ignore("ratio", "seed")
+        kept = constant(np.ones((), np.bool_), BOOL)
+        return [x, emitter.expand(kept, x.shape)][: op.outputs] if op.wants(1) else [x]
+    given = op.optional(1)
+    ratio = constant(np.asarray(0.5, np.float32), FLOAT) if given is None else emitter.reshape(given, ())
+    mode = emitter.reshape(training, ())
+    bounds = {"low": 0.0, "high": 1.0}
+    drawn = emitter.hip("hip.random_uniform", {}, [FLOAT], [x.shape], seed=_seed(op), **bounds)[0]
+
+    def keeps(number: Scalar, share: Scalar, trains: Scalar) -> Scalar:
+        return (number >= share.cast(number.dtype)) | ~trains
+
+    mask = emitter.elementwise(keeps, [drawn, ratio, mode], BOOL, x.shape)
+
+    def scaled(v: Scalar, kept: Scalar, share: Scalar, trains: Scalar) -> Scalar:
+        factor = 1.0 / (1.0 - share.cast(v.dtype))
+        return where(trains, select(kept, v * factor, 0.0, v), v)
+
+    y = emitter.elementwise(scaled, [x, mask, ratio, mode], x.dtype, x.shape)
+    return [y, mask][: op.outputs]

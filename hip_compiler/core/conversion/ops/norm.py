@@ -9,6 +9,7 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS
 from hip_compiler.core.conversion.ops.shape import normalize_axis
+from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim, product
@@ -71,20 +72,54 @@ def trailing(emitter: Emitter, parameter: Tensor, tail: Sequence[object]) -> Ten
 
 @onnx_op("BatchNormalization", how="linalg.generic")
 def convert_batch_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
-    """Inference form: per channel, minus mean, over deviation, times scale, plus bias."""
-    op.ignore("momentum")
-    op.require(op.attr("training_mode", 0) == 0, "training mode")
+    """Per channel, minus mean, over deviation, times scale, plus bias; training mode measures mean and deviation."""
     op.require(bool(op.attr("spatial", 1)), "statistics per element (spatial is 0)")
-    op.require(not any(op.wants(i) for i in range(1, op.outputs)), "outputs of training mode")
-    x, epsilon = op.input(0), op.attr("epsilon", 1e-5)
+    x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
-    spread = (dim(1),) * max(x.rank - 2, 0)
-    per_channel = [emitter.reshape(op.input(i), (*op.input(i).shape, *spread)) for i in range(1, 5)]
+    momentum = op.attr("momentum", 0.9)
+    if op.attr("training_mode", 0):
+        op.require(x.rank >= 2, f"training mode with rank {x.rank}")
+        measured = _channel_statistics(emitter, x)
+        running = [_running(emitter, op.input(3 + i), now, momentum) for i, now in enumerate(measured)]
+        return [_normalized(emitter, op, x, *measured), *running][: op.outputs]
+    op.require(not any(op.wants(i) for i in range(1, op.outputs)), "outputs of training mode")
+    return [_normalized(emitter, op, x, op.input(3), op.input(4))]
 
-    def body(v, scale, bias, mean, variance):  # type: ignore[no-untyped-def]
-        return (v - mean) / (variance + epsilon).apply("sqrt") * scale + bias
 
-    return [emitter.elementwise(body, [x, *per_channel], x.dtype, x.shape)]
+def _normalized(emitter: Emitter, op: OnnxOp, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    epsilon, spread = op.attr("epsilon", 1e-5), (dim(1),) * max(x.rank - 2, 0)
+    parameters = (op.input(1), op.input(2), mean, variance)
+    per_channel = [emitter.reshape(parameter, (*parameter.shape, *spread)) for parameter in parameters]
+
+    def body(v: Scalar, scale: Scalar, bias: Scalar, centre: Scalar, spread: Scalar) -> Scalar:
+        return (v - centre) / (spread + epsilon).apply("sqrt") * scale + bias
+
+    return emitter.elementwise(body, [x, *per_channel], x.dtype, x.shape)
+
+
+def _channel_statistics(emitter: Emitter, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of every channel, in the element type that arithmetic on x uses."""
+    axes = [0, *range(2, x.rank)]
+    spread = (x.shape[1], *(dim(1) for _ in range(x.rank - 2)))
+
+    def average(values: Tensor) -> Tensor:
+        total = emitter.reduce(values, axes, "sum")
+        count = emitter.extent_scalar(product([x.shape[axis] for axis in axes]), total.dtype)
+        return emitter.elementwise(lambda v, n: v / n, [total, count], total.dtype)
+
+    mean = average(x)
+
+    def squared(v: Scalar, centre: Scalar) -> Scalar:
+        return (v - centre) * (v - centre)
+
+    return mean, average(emitter.elementwise(squared, [x, emitter.reshape(mean, spread)], mean.dtype, x.shape))
+
+
+def _running(emitter: Emitter, before: Tensor, now: Tensor, momentum: float) -> Tensor:
+    def mixed(old: Scalar, new: Scalar) -> Scalar:
+        return old * momentum + new.cast(old.dtype) * (1.0 - momentum)
+
+    return emitter.elementwise(mixed, [before, now], before.dtype)
 
 
 @onnx_op("InstanceNormalization", how="hip.instance_norm")

@@ -52,19 +52,10 @@ def convert_constant(emitter: Emitter, op: OnnxOp) -> Tensor:
     raise NotSupportedError("only tensors of numbers are supported")
 
 
-@onnx_op("Identity", "Dropout", how="forwarded")
-def convert_identity(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
-    """The input itself; Dropout does nothing in inference."""
-    op.ignore("ratio", "seed")
-    if op.op == "Dropout":
-        mode = op.constant(2)
-        op.require(op.attr("training_mode", 0) == 0 and (mode is None or not mode.any()), "Dropout in training mode")
-    x = op.input(0)
-    if op.outputs == 1 or not op.wants(1):
-        return [x]
-    op.require(op.version >= 10, "the mask, which opset 7 does not define in inference")
-    mask = constant(np.ones((), np.bool_), BY_NAME["bool"])
-    return [x, emitter.elementwise(lambda v: v, [mask], BY_NAME["bool"], x.shape)]
+@onnx_op("Identity", how="forwarded")
+def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The input itself."""
+    return op.input(0)
 
 
 @onnx_op("Reshape", how="view")

@@ -212,12 +212,18 @@ def defining(value: Any | None, *names: str) -> Any | None:
 
 
 def single_user(value: Any) -> Any | None:
-    """The only operation that uses a value, if it uses it once; else None."""
+    """The only operation that uses a value, if it uses it once; else None.
+
+    None too where the user is in another block: work that leaves the block it is in may be done in every iteration of a
+    loop.
+    """
     uses = iter(value.uses)
     first = next(uses, None)
     if first is None or next(uses, None) is not None:
         return None
-    return first.owner.operation
+    user = first.owner.operation
+    home = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+    return user if user.block == home else None
 
 
 def integer(op: Any, name: str, default: int) -> int:
