@@ -12,6 +12,7 @@ from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
+from hip_compiler.core.conversion.narrow_floats import is_narrow
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
@@ -29,6 +30,12 @@ from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, prod
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
 INT64 = BY_NAME["int64"]
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
+_MOVES = frozenset(
+    f"hip.{name}"
+    for name in ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "pad", "compress",
+                 "reverse_sequence", "one_hot")
+)  # fmt: skip
+"""Operations that only move elements: floats of 8 and 4 bits, whose storage is that of bytes, may pass."""
 
 
 class Emitter:
@@ -159,6 +166,10 @@ class Emitter:
             NotSupportedError: what the operation's verifier or shape function says.
         """
         definition = self.context.ops[name]
+        moves = name in _MOVES and attributes.get("reduction", "none") == "none"
+        for source in inputs.values():
+            if source is not None and is_narrow(source.dtype) and not moves:
+                raise NotSupportedError(f"{name} of {source.dtype}")
         values = [None if inputs.get(o.name) is None else self.value(inputs[o.name]) for o in definition.inputs]  # type: ignore[arg-type]
         carried = None
         if shapes is None:
