@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx
 from onnx import helper
@@ -11,7 +12,7 @@ import hip_compiler
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.runtime import Session
 
-Inputs = Mapping[str, tuple[str, Sequence[int | str | None]]]
+Inputs = Mapping[str, tuple[str, Sequence[Any]]]
 
 
 def compiled(
