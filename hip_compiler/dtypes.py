@@ -20,7 +20,7 @@ class DType:
         onnx: value of ``TensorProto.DataType``; it is also the dtype number of the runtime ABI.
         numpy: NumPy dtype of an array of it; ``None`` for what NumPy cannot hold.
         mlir: MLIR type in the ``onnx`` dialect, signedness kept (``ui8``).
-        storage: MLIR type in ``hip`` and ``linalg`` IR: signless, and ``i8`` for bool.
+        storage: MLIR type in ``hip`` and ``linalg`` IR: signless, and ``i8`` for bool and for floats of 8 and 4 bits.
         size: bytes of one element in memory.
     """
 
@@ -62,14 +62,14 @@ DTYPES: tuple[DType, ...] = (
     _row("complex64", 14, np.complex64, "complex<f32>", "complex<f32>", 8, "complex"),
     _row("complex128", 15, np.complex128, "complex<f64>", "complex<f64>", 16, "complex"),
     _row("bfloat16", 16, ml_dtypes.bfloat16, "bf16", "bf16", 2, "float"),
-    _row("float8e4m3fn", 17, ml_dtypes.float8_e4m3fn, "f8E4M3FN", "f8E4M3FN", 1, "float"),
-    _row("float8e4m3fnuz", 18, ml_dtypes.float8_e4m3fnuz, "f8E4M3FNUZ", "f8E4M3FNUZ", 1, "float"),
-    _row("float8e5m2", 19, ml_dtypes.float8_e5m2, "f8E5M2", "f8E5M2", 1, "float"),
-    _row("float8e5m2fnuz", 20, ml_dtypes.float8_e5m2fnuz, "f8E5M2FNUZ", "f8E5M2FNUZ", 1, "float"),
+    _row("float8e4m3fn", 17, ml_dtypes.float8_e4m3fn, "f8E4M3FN", "i8", 1, "float"),
+    _row("float8e4m3fnuz", 18, ml_dtypes.float8_e4m3fnuz, "f8E4M3FNUZ", "i8", 1, "float"),
+    _row("float8e5m2", 19, ml_dtypes.float8_e5m2, "f8E5M2", "i8", 1, "float"),
+    _row("float8e5m2fnuz", 20, ml_dtypes.float8_e5m2fnuz, "f8E5M2FNUZ", "i8", 1, "float"),
     _row("uint4", 21, ml_dtypes.uint4, "ui4", "i8", 1, "uint"),
     _row("int4", 22, ml_dtypes.int4, "i4", "i8", 1, "int"),
-    _row("float4e2m1", 23, ml_dtypes.float4_e2m1fn, "f4E2M1FN", "f4E2M1FN", 1, "float"),
-    _row("float8e8m0", 24, ml_dtypes.float8_e8m0fnu, "f8E8M0FNU", "f8E8M0FNU", 1, "float"),
+    _row("float4e2m1", 23, ml_dtypes.float4_e2m1fn, "f4E2M1FN", "i8", 1, "float"),
+    _row("float8e8m0", 24, ml_dtypes.float8_e8m0fnu, "f8E8M0FNU", "i8", 1, "float"),
     _row("uint2", 25, ml_dtypes.uint2, "ui2", "i8", 1, "uint"),
     _row("int2", 26, ml_dtypes.int2, "i2", "i8", 1, "int"),
 )

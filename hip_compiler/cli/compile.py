@@ -37,8 +37,12 @@ def execute(arguments: argparse.Namespace) -> int:
                 "seconds": report.phases,
                 "passes": [vars(entry) for entry in report.passes],
                 "arena": report.arena,
+                "cached": report.cached,
             }
         )
+        return 0
+    if report.cached:
+        print(f"wrote {output} from the compile cache")
         return 0
     print(table(("phase", "seconds"), [(name, f"{seconds:.3f}") for name, seconds in report.phases.items()]))
     print(f"wrote {output}")

@@ -16,6 +16,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="host", metavar="NAME", help="compilation target (default: host)")
     parser.add_argument("-O", "--opt-level", type=int, choices=range(4), default=3, help="LLVM optimisation level")
     parser.add_argument("--pass-pipeline", default="", metavar="TEXT", help="pipeline instead of the built-in one")
+    parser.add_argument("--cache", action="store_true", help="use the compile cache in HIPC_CACHE_DIR")
     add_plugins(parser)
     add_watching_options(parser)
 
@@ -47,4 +48,5 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
         timing=arguments.timing,
         dump_dir=arguments.dump_dir,
         verify_each=not arguments.no_verify_each,
+        cache=arguments.cache,
     )

@@ -1,7 +1,8 @@
-"""What plugins contribute to a program besides its operations: bitcode, kernels, the runtime of a target."""
+"""What plugins contribute to a program besides its operations, and which of them claim what was not compiled."""
 
 from __future__ import annotations
 
+from hip_compiler.errors import UnsupportedError
 from hip_compiler.registry.contributions import BitcodeContribution, KernelContribution, TargetContribution
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
@@ -23,6 +24,22 @@ def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | 
     if target.runtime_bitcode is None:
         return None
     return Bitcode(f"the runtime of {registry.owner(target)}", target.runtime_bitcode().read_bytes())
+
+
+def claimants(error: UnsupportedError, registry: Registry) -> list[str]:
+    """Plugins that have something to do with operators that could not be compiled, one sentence each."""
+    found: dict[str, None] = {}
+    for finding in error.findings:
+        for record in registry.plugins:
+            if finding.domain in record.domains and record.state != "active":
+                found[f"{record} has operators of domain '{finding.domain}', but is {record.state}"] = None
+        for claim in registry.onnx_ops:
+            covered = claim.since <= finding.opset and (claim.until is None or finding.opset <= claim.until)
+            if (claim.domain, claim.op) == (finding.domain, finding.op) and not covered:
+                until = f"to {claim.until}" if claim.until else "on"
+                owner = registry.owner(claim)
+                found[f"{owner} claims {claim.domain}::{claim.op} from opset {claim.since} {until}"] = None
+    return list(found)
 
 
 def _data(contribution: BitcodeContribution | KernelContribution) -> bytes:

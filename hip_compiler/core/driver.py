@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,16 +14,17 @@ from typing import Any
 
 import onnx
 
+from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import plugin_bitcode, target_runtime
+from hip_compiler.core.contributed import claimants, plugin_bitcode, target_runtime
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, publish
@@ -43,11 +43,13 @@ class CompileReport:
         phases: seconds of import, pipeline, translation and machine code.
         passes: seconds per pass.
         arena: bytes of the planned arena, and the least any plan could have.
+        cached: the artifact was in the compile cache, and nothing else was done.
     """
 
     phases: dict[str, float] = field(default_factory=dict)
     passes: list[PassTime] = field(default_factory=list)
     arena: dict[str, Any] = field(default_factory=dict)
+    cached: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,28 @@ def compile_model(
         HipCompilerError: what is wrong with the model, the options, a plugin, or the pipeline.
         UnsupportedError: one report of every node that cannot be compiled.
     """
-    report = CompileReport()
     registry = load_registry(options.plugins)
+    if not options.cache:
+        return _compile(model, options, registry, output, progress)
+    entry = cache_entry(model, options, registry)
+    found = None if watches(options) else find_cached(entry)
+    if found is not None:
+        return Compiled(found if output is None else found.save(output), CompileReport(cached=True))
+    compiled = _compile(model, options, registry, output, progress)
+    # A file may have changed while it was read: what was compiled is then no matter of this entry.
+    if cache_entry(model, options, registry) == entry:
+        compiled.artifact.save(entry)
+    return compiled
+
+
+def _compile(
+    model: str | Path | bytes | onnx.ModelProto,
+    options: CompileOptions,
+    registry: Registry,
+    output: Path | None,
+    progress: Callable[[str], None],
+) -> Compiled:
+    report = CompileReport()
     target = registry.targets.get(options.target)
     if target is None:
         raise HipCompilerError(
@@ -94,7 +116,11 @@ def compile_model(
     passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
-        report.passes = run_plan(plan, module, passes, registry).times
+        try:
+            report.passes = run_plan(plan, module, passes, registry).times
+        except UnsupportedError as error:
+            error.hint = "; ".join([*claimants(error, registry), error.hint])
+            raise
         check_entry_point(plan, module)
     report.arena = dict(passes.reports.get("arena", {}))
     with clock("translate"), context, ir.Location.unknown():
@@ -143,7 +169,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
             for record in registry.plugins
             if record.state == "active" and not record.builtin
         },
-        ops=dict(Counter(passes.reports.get("ops", {}))),
+        ops=dict(passes.reports.get("ops", {})),
     )
 
 

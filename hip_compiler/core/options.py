@@ -19,6 +19,7 @@ class CompileOptions:
         timing: collect seconds per pass.
         dump_dir: folder that receives the IR after every pass.
         verify_each: verify the IR after every pass.
+        cache: keep the artifact in the folder HIPC_CACHE_DIR, and take it from there when nothing has changed.
     """
 
     target: str = "host"
@@ -29,3 +30,4 @@ class CompileOptions:
     timing: bool = False
     dump_dir: Path | None = None
     verify_each: bool = True
+    cache: bool = False

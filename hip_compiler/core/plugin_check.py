@@ -15,7 +15,7 @@ from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.pipeline import plan_text
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.registry.contributions import PassContribution
+from hip_compiler.registry.contributions import PassContribution, PipelineContribution, TargetContribution
 from hip_compiler.registry.discovery import InstalledPlugin, Selection, check_api, installed
 from hip_compiler.registry.records import PluginRecord
 from hip_compiler.registry.registry import Registry, survey_of
@@ -87,6 +87,20 @@ def _resolve(registry: Registry, record: PluginRecord) -> Iterator[Check]:
         if isinstance(item, PassContribution):
             text = item.name if item.anchor == "builtin.module" else f"{item.anchor}({item.name})"
             yield _attempt(f"pass {item.name} loads", plan(text, str(record)))
+        elif isinstance(item, PipelineContribution):
+            yield _attempt(f"pipeline {item.name} resolves", plan(item.name, str(record)))
+        elif isinstance(item, TargetContribution):
+            yield Check(f"target {item.name} has a runtime", _runtime_problem(item))
+
+
+def _runtime_problem(target: TargetContribution) -> str:
+    if target.runtime_bitcode is None:
+        return ""
+    try:
+        path = target.runtime_bitcode()
+    except Exception as error:  # noqa: BLE001  code of the plugin
+        return f"its runtime_bitcode failed with {type(error).__name__}: {error}"
+    return "" if path.is_file() else f"{path} is not a file"
 
 
 def _attempt(name: str, action: Callable[[], object]) -> Check:

@@ -99,8 +99,9 @@ def _audit(
         return [f"{contribution.name}: target '{contribution.target}' is not registered; targets: {listing(targets)}"]
     if isinstance(contribution, BitcodeContribution):
         return audit_bitcode(contribution, target)
-    cpu_kernels = isinstance(contribution, KernelContribution) and not target.architecture
-    return audit_kernels(contribution) if cpu_kernels else []
+    if isinstance(contribution, KernelContribution) and not target.architecture:
+        return audit_kernels(contribution)
+    return []
 
 
 def _audit_launches(dialect: DialectContribution, kernels: Collection[str]) -> list[str]:
@@ -197,6 +198,7 @@ def _read(data: bytes) -> tuple[tuple[Symbol, ...], str]:
 
 def _symbols(text: str) -> tuple[Symbol, ...]:
     found = []
+    text = "\n".join(line for line in text.splitlines() if line.startswith(("@", "define ")))
     for match in [*_VALUE.finditer(text), *_FUNCTION.finditer(text)]:
         words = match["words"].split()
         if _LOCAL & set(words):

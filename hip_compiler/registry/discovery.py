@@ -14,6 +14,7 @@ from hip_compiler.registry.names import listing, nearest
 
 PLUGIN_GROUP = "hip_compiler.plugins"
 API_GROUP = "hip_compiler.api"
+DOMAIN_GROUP = "hip_compiler.domains"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class InstalledPlugin:
         distribution: name of the distribution on the package index.
         api: value of the entry point of the same name in the group ``hip_compiler.api``; empty where there is none.
         entry_point: what to import.
+        domains: ONNX domains whose operators it claims, as the group ``hip_compiler.domains`` tells.
     """
 
     id: str
@@ -32,6 +34,7 @@ class InstalledPlugin:
     version: str
     api: str
     entry_point: EntryPoint
+    domains: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"plugin '{self.id}' of {self.distribution} {self.version}"
@@ -71,14 +74,23 @@ def installed(folders: Sequence[str] | None = None) -> tuple[InstalledPlugin, ..
     for point in points.select(group=API_GROUP):
         if point.dist is not None:
             declared[point.dist.name, point.name] = point.value
-    found = [
-        InstalledPlugin(
-            point.name, point.dist.name, point.dist.version, declared.get((point.dist.name, point.name), ""), point
-        )
-        for point in points.select(group=PLUGIN_GROUP)
-        if point.dist is not None
-    ]
+    domains: dict[tuple[str, str], tuple[str, ...]] = {}
+    for point in points.select(group=DOMAIN_GROUP):
+        if point.dist is not None:
+            key = point.dist.name, point.value
+            domains[key] = (*domains.get(key, ()), point.name)
+    found = []
+    for point in points.select(group=PLUGIN_GROUP):
+        if point.dist is not None:
+            key = point.dist.name, point.name
+            api = declared.get(key, "")
+            found.append(InstalledPlugin(point.name, *_release(point), api, point, domains.get(key, ())))
     return tuple(sorted(found, key=lambda plugin: (plugin.id, plugin.distribution)))
+
+
+def _release(point: EntryPoint) -> tuple[str, str]:
+    assert point.dist is not None
+    return point.dist.name, point.dist.version
 
 
 def _entry_points_of(folders: Sequence[str]) -> EntryPoints:

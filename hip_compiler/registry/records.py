@@ -32,6 +32,7 @@ class PluginRecord:
         reason: why it was refused, in words.
         files: the installed files with their digests, as the distribution's RECORD lists them.
         contributions: what it contributes; empty unless active.
+        domains: ONNX domains whose operators it says to claim, whether it is active or not.
     """
 
     id: str
@@ -42,6 +43,7 @@ class PluginRecord:
     reason: str = ""
     contributions: tuple[Contribution, ...] = ()
     files: str = field(default="", repr=False)
+    domains: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"plugin '{self.id}' of {self.distribution} {self.version}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -231,16 +233,28 @@ def _register(plugin: InstalledPlugin) -> PluginRecord:
 
 
 def _files(plugin: InstalledPlugin) -> str:
-    """Lines of RECORD, without those about the installation itself.
+    """What the files of a plugin that is imported are: lines of RECORD, without those about the installation itself.
 
-    An editable installation lists no digest of its modules: there, its version is all there is to tell changes by.
+    An editable installation lists no digest of its modules: there, the modules are read.
     """
     record = plugin.entry_point.dist.read_text("RECORD") if plugin.entry_point.dist is not None else None
-    return "\n".join(line for line in (record or "").splitlines() if ".dist-info/" not in line)
+    lines = [line for line in (record or "").splitlines() if ".dist-info/" not in line]
+    if not any(".py," in line for line in lines):
+        origin = getattr(sys.modules.get(plugin.entry_point.module), "__file__", None)
+        lines += _source_digests(Path(origin)) if origin else []
+    return "\n".join(lines)
+
+
+def _source_digests(module: Path) -> list[str]:
+    """Path and digest of a module, or of every module of a package."""
+    paths = module.parent.rglob("*.py") if module.name == "__init__.py" else [module]
+    return [f"{path},{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sorted(paths)]
 
 
 def _record(plugin: InstalledPlugin, state: State, reason: str = "") -> PluginRecord:
-    return PluginRecord(plugin.id, plugin.distribution, plugin.version, plugin.api, state, reason)
+    return PluginRecord(
+        plugin.id, plugin.distribution, plugin.version, plugin.api, state, reason, domains=plugin.domains
+    )
 
 
 def _refused(record: PluginRecord, error: HipCompilerError) -> PluginRecord:

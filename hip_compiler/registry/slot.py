@@ -19,7 +19,7 @@ class PipelineSlot(StrEnum):
 
 MEANINGS: dict[PipelineSlot, str] = {
     PipelineSlot.AFTER_SIMPLIFY_ONNX: "Simplified onnx.* on tensors: claim operators before the built-in conversion.",
-    PipelineSlot.AFTER_ONNX_LOOP_OUTLINE: "onnx.* with !hip.context as argument 0; loop and branch bodies outlined.",
+    PipelineSlot.AFTER_ONNX_LOOP_OUTLINE: "onnx.* with !hip.context as argument 0; loop and branch bodies in place.",
     PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP: "hip.* and linalg on tensors; the only slot that may create hip.constant.",
     PipelineSlot.BEFORE_BUFFERIZATION: "Fused hip.* and linalg on tensors; hip.constant may no longer be created.",
     PipelineSlot.AFTER_POOL_ALLOCS: "hip.* and linalg on memrefs that are views of memory pools.",

@@ -22,7 +22,7 @@ from pathlib import Path
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.abi import ABI_VERSION
 from hip_compiler.runtime.linker import Bitcode
-from hip_compiler.runtime.metadata import BitcodeFile, ConstantsFile, Metadata
+from hip_compiler.runtime.metadata import HOST_RUNTIME, BitcodeFile, ConstantsFile, Metadata
 from hip_compiler.runtime.publish import publish_folder, write_file
 
 METADATA = "metadata.json"
@@ -84,9 +84,22 @@ class Artifact:
         return [Bitcode(entry.owner, self._read(entry), entry.overrides) for entry in self.metadata.plugins]
 
     def runtime_bitcode(self) -> Bitcode | None:
-        """Bitcode of the runtime that the target brought; None: it uses this package's. Errors as `model_bitcode`."""
+        """Bitcode of the runtime that the target brought; None: it uses this package's host runtime.
+
+        Raises:
+            HipCompilerError: `HIPC0502`, when it needs another runtime; and as `model_bitcode`.
+        """
         entry = self.metadata.runtime
-        return None if entry is None else Bitcode(entry.owner, self._read(entry))
+        if isinstance(entry, BitcodeFile):
+            return Bitcode(entry.owner, self._read(entry))
+        if entry != HOST_RUNTIME:
+            raise HipCompilerError(
+                ErrorCode.TARGET_UNKNOWN,
+                f"the artifact is for target '{self.metadata.target}', whose runtime '{entry}' is not at hand",
+                where=str(self.folder),
+                hint="compile the model again for a target that this version of hip-compiler has",
+            )
+        return None
 
     def cached_object(self, key: str) -> bytes | None:
         """Machine code kept under a key; None when there is none, or it is damaged."""
@@ -127,7 +140,7 @@ class Artifact:
 
     def _files(self) -> list[str]:
         names = [self.metadata.model.file, *(entry.file for entry in self.metadata.plugins)]
-        if self.metadata.runtime is not None:
+        if isinstance(self.metadata.runtime, BitcodeFile):
             names.append(self.metadata.runtime.file)
         return names if self.metadata.constants is None else [*names, self.metadata.constants.file]
 
@@ -197,7 +210,9 @@ def publish(
             replace(
                 metadata,
                 model=BitcodeFile(MODEL, _digest(model)),
-                runtime=None if runtime is None else BitcodeFile(RUNTIME, _digest(runtime.data), runtime.name),
+                runtime=metadata.runtime
+                if runtime is None
+                else BitcodeFile(RUNTIME, _digest(runtime.data), runtime.name),
                 plugins=tuple(entries),
                 constants=constants,
             )

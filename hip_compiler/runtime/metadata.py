@@ -13,6 +13,8 @@ from hip_compiler.runtime.abi import ABI_VERSION, MAX_RANK
 from hip_compiler.runtime.cpu import OPT_LEVELS, OptLevel
 
 FORMAT = 1
+HOST_RUNTIME = "host"
+"""The runtime of this package that programs for the CPU need."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Metadata:
         ops: how many operations of each kind the program has.
         shared: pairs of an input and an output that may be one buffer: the run appends to it in place.
         model: the generated code; filled in when the artifact is published.
-        runtime: the runtime, where the target brings its own; None: the host runtime of this package.
+        runtime: the runtime that the target brings, or the name of the one of this package that it needs.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
         constants: the constants; filled in when the artifact is published.
     """
@@ -85,7 +87,7 @@ class Metadata:
     ops: Mapping[str, int] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()
     model: BitcodeFile = BitcodeFile("model.bc", "")
-    runtime: BitcodeFile | None = None
+    runtime: BitcodeFile | str = HOST_RUNTIME
     plugins: tuple[BitcodeFile, ...] = ()
     constants: ConstantsFile | None = None
     abi_version: int = ABI_VERSION
@@ -100,7 +102,7 @@ class Metadata:
             "inputs": [_tensor_to_json(info) for info in self.inputs],
             "outputs": [_tensor_to_json(info) for info in self.outputs],
             "model": _bitcode_to_json(self.model),
-            "runtime": None if self.runtime is None else _bitcode_to_json(self.runtime),
+            "runtime": self.runtime if isinstance(self.runtime, str) else _bitcode_to_json(self.runtime),
             "plugins": [_bitcode_to_json(entry) for entry in self.plugins],
             "constants": None if self.constants is None else vars(self.constants),
             "opt_level": self.opt_level,
@@ -124,7 +126,7 @@ class Metadata:
             document = json.loads(text)
             if document["format"] != FORMAT:
                 raise ValueError(f"format {document['format']} is not {FORMAT}")
-            constants = document["constants"]
+            constants, runtime = document["constants"], document["runtime"]
             return cls(
                 name=str(document["name"]),
                 target=str(document["target"]),
@@ -138,7 +140,7 @@ class Metadata:
                 ops=dict(document["ops"]),
                 shared=pairs(document.get("shared", [])),
                 model=_bitcode(document["model"]),
-                runtime=None if document["runtime"] is None else _bitcode(document["runtime"]),
+                runtime=runtime if isinstance(runtime, str) else _bitcode(runtime),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
                 constants=None
                 if constants is None

@@ -192,8 +192,8 @@ class Session:
         shapes = [array.shape for array in arrays]
         if shapes != self._shapes:
             self._shapes = None
-            for array, info in zip(arrays, self.inputs, strict=True):
-                if not info.dtype.is_narrow_integer:  # those are checked, and widened, on every run
+            for array, (_, dtype, info, _) in zip(arrays, self._slots, strict=True):
+                if dtype is not None:  # the others are converted, and were checked then
                     to_array(array, info)
             check_extents(arrays, self.inputs)
             for array, (_, _, _, tensor) in zip(arrays, self._slots, strict=True):

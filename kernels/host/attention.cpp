@@ -47,9 +47,9 @@ struct Range {
 
 Range keys_of(const Attention &op, int64_t b, int64_t position) {
   int64_t last = op.past.of(b) + position + 1, valid = op.valid.of(b);
-  int64_t end = op.causal ? min(valid, last) : valid;
+  int64_t end = max<int64_t>(op.causal ? min(valid, last) : valid, 0);
   int64_t begin = op.window > 0 ? max<int64_t>(0, last - op.window) : 0;
-  return {min(begin, end), max<int64_t>(end, 0)};
+  return {min(begin, end), end};
 }
 
 // Rows [first, first + rows) of a head of k and v: row r is query head r % group of the group at position r / group.
@@ -428,7 +428,7 @@ HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, 
   op.window = window, op.scale = (float)scale, op.softcap = (float)softcap, op.causal = causal, op.smooth = smooth;
   op.sink = sink;
   op.valid.otherwise = op.k.positions;
-  HIPC_TRY(read_lengths(context, "the past length", past_lengths, op.q.batch, 0, INT32_MAX, &op.past));
+  HIPC_TRY(read_lengths(context, "the past length", past_lengths, op.q.batch, INT32_MIN, INT32_MAX, &op.past));
   HIPC_TRY(read_lengths(context, "the number of keys", lengths, op.q.batch, 0, op.k.positions, &op.valid));
   HIPC_TRY(read_bias(context, bias, op, &op.bias));
   if (elements(y) == 0) return HIPC_OK;

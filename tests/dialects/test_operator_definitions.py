@@ -12,7 +12,7 @@ import pytest
 
 from hip_compiler.core.dialects.access import needs_segments
 from hip_compiler.core.mlir import ir
-from hip_compiler.registry.contributions import OpDef, OpShapes
+from hip_compiler.registry.contributions import CallLowering, OpDef, OpShapes
 from hip_compiler.shapes import Dim, dim, shape, symbol
 
 FAMILIES = (
@@ -83,6 +83,7 @@ def reify(name: str, inputs: Mapping[str, Any], dtype: str = "f32", **attributes
 @pytest.mark.parametrize("name", OPS)
 def test_every_operation_has_a_kernel_of_its_signature(name: str) -> None:
     definition = OPS[name]
+    assert isinstance(definition.lowering, CallLowering)
     sources = "\n".join(path.read_text() for path in KERNELS.glob("*.cpp"))
     found = re.search(rf"HIPC_EXPORT int32_t {definition.lowering.symbol}\(([^)]*)\)", sources)
     assert found is not None

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hip_compiler.dtypes import BY_NUMPY
-from hip_compiler.registry.contributions import OpDef
+from hip_compiler.registry.contributions import CallLowering, OpDef
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "kernels"
@@ -107,6 +107,8 @@ LEVELLED = (
     "gemm.cpp",
     "global_pool.cpp",
     "matmul.cpp",
+    "matmul_nbits.cpp",
+    "matmul_nbits_int8.cpp",
     "matmul_plain.cpp",
     "pool.cpp",
     "pooling.cpp",
@@ -270,4 +272,5 @@ def call_op(
         elif attribute.kind == "floats":
             value = [float(number) for number in value]
         values.append(value)
+    assert isinstance(op.lowering, CallLowering)
     return call(op.lowering.symbol, inputs, outputs, *values, threads=threads, level=level)

@@ -133,10 +133,41 @@ def test_arena_grows_keeps_and_trims() -> None:
         assert LIB.hipc_pool(handle, ctypes.c_int64(0), ctypes.c_int64(0)) is not None
 
 
+def test_loops_release_what_they_do_not_pass_on() -> None:
+    alloc, mark, release = LIB.hipc_alloc, LIB.hipc_mark, LIB.hipc_release
+    alloc.restype, mark.restype, release.restype = ctypes.c_void_p, ctypes.c_int64, None
+
+    def free(since: int, *kept: int) -> None:
+        addresses = (ctypes.c_void_p * max(len(kept), 1))(*kept)
+        release(handle, ctypes.c_int64(since), addresses, ctypes.c_int64(len(kept)))
+
+    with context() as handle:
+        before = alloc(handle, ctypes.c_int64(100))
+        outer = mark(handle)
+        state = alloc(handle, ctypes.c_int64(1000))
+        inner = mark(handle)
+        alloc(handle, ctypes.c_int64(10))
+        part = alloc(handle, ctypes.c_int64(20)) + 16
+        free(inner, part)
+        assert LIB.hipc_arena_bytes(handle) == 1120
+        free(outer, state, 0)
+        assert LIB.hipc_arena_bytes(handle) == 1100
+        ctypes.memset(before, 7, 100)
+        ctypes.memset(state, 7, 1000)
+        # An arena that a loop outgrows goes too.
+        LIB.hipc_pool(handle, ctypes.c_int64(0), ctypes.c_int64(64))
+        LIB.hipc_pool(handle, ctypes.c_int64(0), ctypes.c_int64(640))
+        assert LIB.hipc_arena_bytes(handle) == 1100 + 64 + 640
+        free(outer)
+        assert LIB.hipc_arena_bytes(handle) == 100 + 640
+        begin(handle, [], [])
+        assert LIB.hipc_arena_bytes(handle) == 640
+
+
 def test_arena_errors() -> None:
     with context() as handle:
-        assert LIB.hipc_pool(handle, ctypes.c_int64(99), ctypes.c_int64(1)) is None
-        assert b"pool domain 99" in LIB.hipc_last_error(handle)
+        assert LIB.hipc_pool(handle, ctypes.c_int64(5000), ctypes.c_int64(1)) is None
+        assert b"pool domain 5000" in LIB.hipc_last_error(handle)
         assert LIB.hipc_pool(handle, ctypes.c_int64(0), ctypes.c_int64(1 << 60)) is None
         assert LIB.hipc_last_error(handle) == b"no memory for an arena of %d bytes" % (1 << 60)
         assert LIB.hipc_scratch(handle, ctypes.c_int64(-1)) is None

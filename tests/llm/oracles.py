@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -87,3 +88,50 @@ def rotary_tables(length: int, half: int, dtype: np.dtype | type = np.float32) -
     """cos and sin of the usual angles, [length, half]."""
     angles = np.arange(length)[:, None] * 10000.0 ** (-np.arange(half) / half)[None]
     return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+
+def pack_bits(levels: np.ndarray, bits: int) -> np.ndarray:
+    """Levels along the last axis as bytes, lowest bits first; the last byte is filled with zeros."""
+    per_byte = 8 // bits
+    missing = -levels.shape[-1] % per_byte
+    padded = np.concatenate([levels, np.zeros((*levels.shape[:-1], missing), levels.dtype)], -1).astype(np.uint8)
+    fields = padded.reshape(*levels.shape[:-1], -1, per_byte)
+    return np.bitwise_or.reduce(fields << (np.arange(per_byte, dtype=np.uint8) * bits).astype(np.uint8), -1).astype(
+        np.uint8
+    )
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """A matrix [K, N] of few bits as MatMulNBits takes it, and its exact value.
+
+    Attributes:
+        weights: [N, blocks, block * bits / 8]; scales: [N * blocks]; zeros: as asked for, or None.
+        matrix: float64 [K, N].
+    """
+
+    weights: np.ndarray
+    scales: np.ndarray
+    zeros: np.ndarray | None
+    matrix: np.ndarray
+
+
+def quantised(
+    n: int, k: int, bits: int, block: int, zeros: str = "none", seed: int = 0, dtype: np.dtype | type = np.float32
+) -> Quantised:
+    """A random matrix; `zeros` is none, packed or float."""
+    rng = np.random.default_rng((seed, n, k, bits, block))
+    blocks = -(-k // block)
+    levels = rng.integers(0, 1 << bits, (n, blocks * block))
+    scales = (rng.uniform(0.5, 1.5, (n, blocks)) * rng.choice([-1, 1], (n, blocks)) / (1 << bits)).astype(dtype)
+    offsets: np.ndarray = np.full((n, blocks), 1 << (bits - 1))
+    given: np.ndarray | None = None
+    if zeros == "packed":
+        offsets = rng.integers(0, 1 << bits, (n, blocks))
+        given = pack_bits(offsets, bits)
+    elif zeros == "float":
+        given = rng.uniform(0, 1 << bits, (n, blocks)).astype(dtype)
+        offsets = widen(given)
+    matrix = (levels.reshape(n, blocks, block) - offsets[..., None]) * widen(scales)[..., None]
+    weights = pack_bits(levels.reshape(n, blocks, block), bits)
+    return Quantised(weights, scales.reshape(-1), given, matrix.reshape(n, -1)[:, :k].T)

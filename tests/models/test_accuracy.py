@@ -29,6 +29,10 @@ PRETRAINED = (
     "ppocr_rec",
     "ppocr_cls",
     "silero_seq",
+    "silero_if",
+    "silero_op15",
+    "silero_half",
+    "silero_ifless",
 )
 GRAPHS = ("light_squeezenet", "light_shufflenet", "light_resnet50")
 

@@ -54,6 +54,7 @@ class Distribution:
         id: entry-point name of the plugin.
         code: body of its module, after the preamble.
         api: value in the group ``hip_compiler.api``; empty: no such entry.
+        domains: names in the group ``hip_compiler.domains``.
         data: further files of the package.
     """
 
@@ -63,6 +64,7 @@ class Distribution:
     version: str = "1.0"
     api: str = "v1"
     data: Mapping[str, bytes] = field(default_factory=dict)
+    domains: tuple[str, ...] = ()
 
     @property
     def distribution(self) -> str:
@@ -75,6 +77,8 @@ class Distribution:
         points = f"[hip_compiler.plugins]\n{self.id} = {package}\n"
         if self.api:
             points += f"\n[hip_compiler.api]\n{self.id} = {self.api}\n"
+        if self.domains:
+            points += "\n[hip_compiler.domains]\n" + "".join(f"{name} = {self.id}\n" for name in self.domains)
         files = {
             f"{package}/__init__.py": (PREAMBLE + textwrap.dedent(self.code)).encode(),
             **{f"{package}/{name}": content for name, content in self.data.items()},

@@ -8,7 +8,7 @@ import pytest
 from hip_compiler.registry.audit import audit_bitcode, exported_symbols
 from hip_compiler.registry.bitstream import producer
 from hip_compiler.registry.contributions import BitcodeContribution, TargetContribution
-from tests.plugins.conftest import Distribution, Install
+from tests.plugins.conftest import Distribution, Install, Site
 
 HOST = TargetContribution("host", "", lambda: None, overridable=frozenset({"hipc_matmul"}))  # type: ignore[arg-type,return-value]
 OURS = "define i32 @acme_f() {\n  ret i32 1\n}\n"
@@ -150,6 +150,60 @@ def hip_compiler_bitcode():
     done = site.cli("passes", plugins="one,two")
     assert "HIPC0403: symbol 'acme_f' for target 'host' is registered by plugin 'one' of vendor-one 1.0" in done.stderr
     assert "and by plugin 'two' of vendor-two 1.0" in done.stderr
+
+
+FAULTS = {
+    "function": (lambda: bitcode("define i32 @bad() {\n  ret i32 1\n}"), "function 'bad' (external) lacks the prefix"),
+    "weak": (lambda: bitcode("define weak i32 @bad() {\n  ret i32 1\n}"), "function 'bad' (weak) lacks the prefix"),
+    "global": (lambda: bitcode("@bad = global i32 1"), "global 'bad' (external) lacks the prefix"),
+    "alias": (lambda: bitcode(OURS + "@bad = alias i32 (), ptr @acme_f"), "alias 'bad' (external) lacks the prefix"),
+    "ifunc": (
+        lambda: bitcode("define internal ptr @r() {\n  ret ptr null\n}\n@bad = ifunc i32 (), ptr @r"),
+        "ifunc 'bad' (external) lacks the prefix",
+    ),
+    "silent": (
+        lambda: bitcode("define i32 @hipc_softmax() {\n  ret i32 1\n}"),
+        "function 'hipc_softmax' (external) lacks the prefix",
+    ),
+    "truncated": (lambda: bitcode(OURS)[:200], "damaged bitcode of LLVM22"),
+    "text": (lambda: OURS.encode(), "is no LLVM bitcode"),
+    "newer": (lambda: with_producer(bitcode(OURS), "LLVM99"), "made by LLVM99, which is newer than LLVM 22"),
+    "machine": (lambda: bitcode(OURS, "amdgcn-amd-amdhsa"), "triple 'amdgcn-amd-amdhsa' is not for this machine"),
+    "constructor": (
+        lambda: bitcode(
+            "define internal void @c() {\n  ret void\n}\n@llvm.global_ctors = appending global"
+            " [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 1, ptr @c, ptr null }]"
+        ),
+        "llvm.global_ctors: static constructors",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def faulty(install: Install) -> Site:
+    """A distribution for every fault."""
+    code = """
+from pathlib import Path
+@hookimpl
+def hip_compiler_bitcode():
+    return [BitcodeContribution("acme.bc", "host", Path(__file__).parent / "code.bc", "acme_")]
+"""
+    return install(*(Distribution(name, code, data={"code.bc": make()}) for name, (make, _) in FAULTS.items()))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_installed_each_fault_is_refused_with_plugin_distribution_and_symbol(faulty: Site, name: str) -> None:
+    done = faulty.cli("passes", plugins=name)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"HIPC0404: plugin '{name}' of vendor-{name} 1.0 does not pass the audit"
+    assert lines[1].startswith(f"  acme.bc: {FAULTS[name][1]}")
+
+
+def test_installed_beside_each_other_all_are_left_out(faulty: Site) -> None:
+    states = faulty.states()
+    assert len(states) == len(FAULTS)
+    assert {entry["state"] for entry in states.values()} == {"refused"}
 
 
 def with_producer(data: bytes, name: str) -> bytes:

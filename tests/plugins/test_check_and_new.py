@@ -40,7 +40,7 @@ def test_a_source_folder_is_built_first(site: Site, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "false")
     status, found = checks(site, ROOT / "plugins" / "sample")
     assert status == 0
-    assert found["pass sample-count-hip-ops loads"] == ""
+    assert found["pass sample-count-ops loads"] == ""
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,24 @@ def test_a_source_folder_is_built_first(site: Site, monkeypatch: pytest.MonkeyPa
             ),
             "registration",
             "HIPC0403: pass or pipeline 'hip-bufferize' is registered by plugin 'builtin'",
+        ),
+        (
+            Distribution(
+                "round",
+                "@hookimpl\ndef hip_compiler_pipelines():\n"
+                "    return [PipelineContribution('round-pipe', lambda options: 'no-such-pass', '')]",
+            ),
+            "pipeline round-pipe resolves",
+            "nothing registers a pass or pipeline 'no-such-pass'",
+        ),
+        (
+            Distribution(
+                "moon",
+                "from pathlib import Path\n@hookimpl\ndef hip_compiler_targets():\n"
+                "    return [TargetContribution('moon', '', lambda: Path('/nowhere.bc'))]",
+            ),
+            "target moon has a runtime",
+            "/nowhere.bc is not a file",
         ),
         (
             Distribution(

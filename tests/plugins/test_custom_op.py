@@ -127,7 +127,7 @@ def site(install: Install) -> Site:
     except HipCompilerError as error:
         pytest.skip(str(error))
     bitcode = llvm.parse_assembly(DOUBLE).as_bitcode()
-    return install(Distribution("acme", PLUGIN, data={"double.bc": bitcode}))
+    return install(Distribution("acme", PLUGIN, data={"double.bc": bitcode}, domains=("com.acme",)))
 
 
 def printed(site: Site, offset: float, plugins: str | None = None) -> str:
@@ -156,3 +156,12 @@ def test_not_selected_the_operator_is_reported_unsupported(site: Site) -> None:
     text = printed(site, 5.0, plugins="")
     assert text.startswith("HIPC0200: 1 node cannot be compiled")
     assert "/double: com.acme::Double opset 1" in text
+    assert "plugin 'acme' of vendor-acme 1.0 has operators of domain 'com.acme', but is unselected" in text
+
+
+def test_outside_the_claimed_opsets_the_report_names_the_plugin(install: Install) -> None:
+    code = PLUGIN.replace('"acme.double", verify', '"acme.double", since=3, until=4, verify')
+    bitcode = llvm.parse_assembly(DOUBLE).as_bitcode()
+    text = printed(install(Distribution("acme", code, data={"double.bc": bitcode})), 5.0)
+    assert text.startswith("HIPC0200: 1 node cannot be compiled")
+    assert "plugin 'acme' of vendor-acme 1.0 claims com.acme::Double from opset 3 to 4" in text

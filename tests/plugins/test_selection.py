@@ -156,3 +156,16 @@ def test_the_digest_follows_what_is_active_and_what_its_files_hold(install: Inst
     digests = [digest(site), digest(site, "beta,alpha"), digest(site, "alpha"), digest(changed)]
     assert digest(again) == digests[0]
     assert len(set(digests)) == len(digests) and all(len(text) == 64 for text in digests)
+
+
+def test_an_editable_installation_counts_by_its_sources(install: Install) -> None:
+    code = "from hip_compiler.registry.registry import load_registry\nprint(load_registry().digest)"
+    site = install(marking("alpha"))
+    (record,) = site.folder.glob("*.dist-info/RECORD")
+    # What an editable installation lists: a path, and itself.
+    record.write_text("vendor_alpha.pth,,\n" + "".join(f"{record.parent.name}/{name},,\n" for name in ("METADATA",)))
+    before = site.run("-c", code).stdout
+    assert site.run("-c", code).stdout == before
+    with (site.folder / "vendor_alpha" / "__init__.py").open("a") as file:
+        file.write("# changed\n")
+    assert len(before.strip()) == 64 and site.run("-c", code).stdout != before

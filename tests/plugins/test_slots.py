@@ -1,55 +1,39 @@
-"""Each slot is where it says: a plugin looks at the IR at all seven while a model is compiled."""
+"""Each slot is where it says: a plugin dumps the IR at all seven while a model is compiled, and FileCheck reads it."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from filecheck.matcher import Matcher
+from filecheck.options import Options
 
 from hip_compiler.slots import PipelineSlot
 from tests.plugins.conftest import Distribution, Install
 
-WATCHER = """
-import json
-from collections import Counter
+DUMPER = """
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Watch:
+class Dump:
     slot: str = ""
 
     def apply(self, op, context):
-        from hip_compiler.core.mlir import ir
-
-        names, types, functions = Counter(), set(), []
-
-        def visit(operation):
-            names[operation.name] += 1
-            types.update(str(value.type).split("<")[0] for value in [*operation.operands, *operation.results])
-            if operation.name in ("func.func", "llvm.func"):
-                functions.append(operation.attributes["sym_name"].value)
-            return ir.WalkResult.ADVANCE
-
-        op.walk(visit)
-        # The context is the first argument of every function with a body from slot 1 on.
-        text = str(op)
-        with open(os.environ["IMPORT_LOG"] + ".json", "a") as file:
-            entry = {"slot": self.slot, "ops": names, "types": sorted(types), "functions": functions}
-            entry["context"] = "%arg0: !hip.context" in text
-            file.write(json.dumps(entry) + "\\n")
+        with open(f"{os.environ['IMPORT_LOG']}.{self.slot}.mlir", "x") as file:
+            file.write(str(op))
+        with open(f"{os.environ['IMPORT_LOG']}.order", "a") as file:
+            file.write(f"{self.slot}\\n")
 
 
 @hookimpl
 def hip_compiler_passes():
-    return [PassContribution("watch", Watch, "")]
+    return [PassContribution("dump", Dump, "")]
 
 
 @hookimpl
 def hip_compiler_slot_requests():
-    return [SlotRequest(slot, f"watch{{slot={slot}}}") for slot in PipelineSlot]
+    return [SlotRequest(slot, f"dump{{slot={slot}}}") for slot in PipelineSlot]
 """
 COMPILE = """
 import numpy as np
@@ -80,61 +64,102 @@ run_plan(plan_compile(registry, options, context), module, passes, registry)
 """
 
 
+CHECKS = {
+    PipelineSlot.AFTER_SIMPLIFY_ONNX: """
+CHECK-NOT: !hip.context
+CHECK-NOT: "hip.
+CHECK: func.func @main_graph(%arg0: tensor<?x32xf32>
+CHECK: "onnx.MatMul"
+CHECK: "onnx.Exp"
+CHECK: "onnx.Softmax"
+CHECK-NOT: "hip.
+CHECK-NOT: linalg.
+CHECK-NOT: memref
+""",
+    PipelineSlot.AFTER_ONNX_LOOP_OUTLINE: """
+CHECK-NOT: "hip.
+CHECK: func.func @main_graph(%arg0: !hip.context, %arg1: tensor<?x32xf32>
+CHECK: "onnx.MatMul"
+CHECK: "onnx.Exp"
+CHECK: "onnx.Softmax"
+CHECK-NOT: "hip.
+CHECK-NOT: linalg.
+CHECK-NOT: memref
+""",
+    PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP: """
+CHECK-NOT: "onnx.
+CHECK-NOT: memref
+CHECK: func.func @main_graph(%arg0: !hip.context, %arg1: tensor<?x32xf32>
+CHECK: "hip.constant"()
+CHECK: "hip.matmul"
+CHECK: linalg.generic
+CHECK: "hip.softmax"
+CHECK-NOT: "onnx.
+CHECK-NOT: memref
+""",
+    PipelineSlot.BEFORE_BUFFERIZATION: """
+CHECK-NOT: "onnx.
+CHECK-NOT: hip.constant
+CHECK-NOT: memref
+CHECK: func.func @main_graph(%arg0: !hip.context, %arg1: tensor<?x32xf32>
+CHECK: "hip.get_constant"() {{.*}} -> tensor<
+CHECK: "hip.matmul"{{.*}}tensor<
+CHECK: "hip.softmax"{{.*}}tensor<
+CHECK-NOT: hip.constant
+CHECK-NOT: memref
+""",
+    PipelineSlot.AFTER_POOL_ALLOCS: """
+CHECK-NOT: tensor
+CHECK-NOT: memref.alloc
+CHECK: func.func @main_graph(%arg0: !hip.context, %arg1: memref<?x32xf32>
+CHECK-DAG: "hip.get_pool"
+CHECK-DAG: "hip.alloc_output"
+CHECK-DAG: "hip.matmul"{{.*}}memref<
+CHECK-DAG: linalg.generic
+CHECK-DAG: "hip.softmax"{{.*}}memref<
+CHECK-NOT: tensor
+CHECK-NOT: memref.alloc
+""",
+    PipelineSlot.BEFORE_CONVERT_HIP_TO_LLVM: """
+CHECK-NOT: tensor
+CHECK-NOT: linalg.
+CHECK-NOT: llvm.func
+CHECK-NOT: !llvm
+CHECK: func.func @main_graph(%arg0: !hip.context, %arg1: memref<?x32xf32>
+CHECK: "hip.matmul"
+CHECK: "hip.launch"
+CHECK: "hip.softmax"
+CHECK-NOT: tensor
+CHECK-NOT: linalg.
+CHECK-NOT: llvm.func
+CHECK-NOT: !llvm
+""",
+    PipelineSlot.AFTER_GENERATE_INTERFACE: """
+CHECK-NOT: "hip.
+CHECK-NOT: func.func
+CHECK-NOT: memref
+CHECK-DAG: llvm.call @hipc_matmul
+CHECK-DAG: llvm.call @hipc_softmax
+CHECK-DAG: llvm.func @inference_init
+CHECK-DAG: llvm.func @inference_compute
+CHECK-NOT: "hip.
+CHECK-NOT: builtin.unrealized_conversion_cast
+""",
+}
+
+
 @pytest.fixture(scope="module")
-def seen(install: Install) -> dict[str, Any]:
-    site = install(Distribution("watcher", WATCHER))
+def dumps(install: Install) -> dict[str, Path]:
+    site = install(Distribution("dumper", DUMPER))
     done = site.run("-c", COMPILE)
     assert done.returncode == 0, done.stderr
-    lines = Path(site.scratch, "imports.json").read_text().splitlines()
-    entries = [json.loads(line) for line in lines]
-    assert [entry["slot"] for entry in entries] == list(PipelineSlot)
-    return {entry["slot"]: entry for entry in entries}
+    assert (site.scratch / "imports.order").read_text().split() == list(PipelineSlot)
+    return {slot: site.scratch / f"imports.{slot}.mlir" for slot in PipelineSlot}
 
 
-def ops(entry: Any, dialect: str) -> set[str]:
-    return {name for name in entry["ops"] if name.startswith(f"{dialect}.")}
-
-
-def test_after_simplify_onnx(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.AFTER_SIMPLIFY_ONNX]
-    assert ops(entry, "onnx") >= {"onnx.MatMul", "onnx.Exp", "onnx.Softmax"}
-    assert not ops(entry, "hip") and not entry["context"]
-
-
-def test_after_onnx_loop_outline(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.AFTER_ONNX_LOOP_OUTLINE]
-    assert ops(entry, "onnx") >= {"onnx.MatMul", "onnx.Exp", "onnx.Softmax"}
-    assert not ops(entry, "hip") and entry["context"]
-
-
-def test_after_convert_onnx_to_hip(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP]
-    assert not ops(entry, "onnx")
-    assert ops(entry, "hip") >= {"hip.matmul", "hip.softmax", "hip.constant"}
-    assert ops(entry, "linalg") and "tensor" in entry["types"] and "memref" not in entry["types"]
-
-
-def test_before_bufferization(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.BEFORE_BUFFERIZATION]
-    assert ops(entry, "hip") >= {"hip.matmul", "hip.softmax"}
-    assert "hip.constant" not in entry["ops"]
-    assert "tensor" in entry["types"]
-
-
-def test_after_pool_allocs(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.AFTER_POOL_ALLOCS]
-    assert "tensor" not in entry["types"] and "memref" in entry["types"]
-    assert ops(entry, "hip") >= {"hip.matmul", "hip.softmax", "hip.get_pool", "hip.alloc_output"}
-    assert "memref.alloc" not in entry["ops"]
-
-
-def test_before_convert_hip_to_llvm(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.BEFORE_CONVERT_HIP_TO_LLVM]
-    assert ops(entry, "hip") >= {"hip.matmul", "hip.softmax"}
-    assert not ops(entry, "linalg") and not ops(entry, "llvm")
-
-
-def test_after_generate_interface(seen: dict[str, Any]) -> None:
-    entry = seen[PipelineSlot.AFTER_GENERATE_INTERFACE]
-    assert "inference_compute" in entry["functions"] and "inference_init" in entry["functions"]
-    assert {name.split(".")[0] for name in entry["ops"]} == {"builtin", "llvm"}
+@pytest.mark.parametrize("slot", PipelineSlot)
+def test_what_a_slot_sees(dumps: dict[str, Path], slot: PipelineSlot, tmp_path: Path) -> None:
+    checks = tmp_path / "checks"
+    checks.write_text(CHECKS[slot])
+    options = Options(match_filename=str(checks), input_file=str(dumps[slot]))
+    assert Matcher.from_opts(options).run() == 0, dumps[slot].read_text()

@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from hip_compiler.cli.feeds import write_npz
 from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime import Artifact, native
 from tests.models import find
@@ -75,7 +76,7 @@ def distance(value: np.ndarray, expected: np.ndarray) -> float:
 def test_a_networks_additions_run_through_it_only_when_it_takes_part(vendor: Site, key: str, tmp_path: Path) -> None:
     model = find(key)
     feeds = tmp_path / "feeds.npz"
-    np.savez(feeds, **model.feeds())
+    write_npz(feeds, model.feeds())
     builtin = compiled(vendor, model.path(), feeds, plugins="")
     assert calls(vendor) == 0
     mine = compiled(vendor, model.path(), feeds, "--dump-dir", str(tmp_path / "dump"))

@@ -157,4 +157,6 @@ def _python_value(attribute: Any) -> Any:
         return [_python_value(element) for element in attribute]
     if isinstance(attribute, ir.DenseElementsAttr):
         return dense_array(attribute)
+    if isinstance(attribute, ir.TypeAttr):
+        return str(attribute)
     raise NotSupportedError(f"attribute {attribute}")

@@ -7,10 +7,14 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
-from hip_compiler.core.conversion.regions import UNKNOWN, dense, give, read_back, region_holder
+from hip_compiler.core.conversion.regions import UNKNOWN, apart, give, read_back, region_holder
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import ir
-from hip_compiler.shapes import Dim
+from hip_compiler.shapes import Dim, dim
+
+
+class RanksDifferError(NotSupportedError):
+    """The branches give tensors with different numbers of dimensions."""
 
 
 def branch(
@@ -18,24 +22,28 @@ def branch(
 ) -> list[Tensor]:
     """Results of one of two branches.
 
+    A scalar beside a vector of one element becomes a vector: what broadcasts takes either.
+
     Args:
         condition: an `i1`.
         then: emits a branch at the current insertion point; so does `otherwise`.
 
     Raises:
-        NotSupportedError: results whose element types or ranks differ, and what the branches raise.
+        RanksDifferError: results with different numbers of dimensions.
+        NotSupportedError: results whose element types differ, and what the branches raise.
     """
     holder = region_holder(2)
     try:
         blocks = [region.blocks.append() for region in holder.regions]
         outer = emitter.extents.bound
-        made: list[Sequence[Tensor]] = []
+        made: list[list[Tensor]] = []
         values: list[list[Any]] = []
         for block, emit in zip(blocks, (then, otherwise), strict=True):
             with ir.InsertionPoint(block), emitter.scope():
-                results = emit()
+                results = list(emit())
                 made.append(results)
-                values.append([dense(emitter.value(result)) for result in results])
+                values.append([apart(emitter.value(result)) for result in results])
+        _align_scalars(emitter, blocks, made, values)
         shapes = [_common(a, b, outer) for a, b in zip(*made, strict=True)]
         types = [emitter.tensor_type(shape, a.dtype) for shape, a in zip(shapes, made[0], strict=True)]
         for block, yielded in zip(blocks, values, strict=True):
@@ -50,9 +58,21 @@ def branch(
     return [read_back(emitter, *known) for known in zip(op.results, shapes, dtypes, strict=True)]
 
 
+def _align_scalars(emitter: Emitter, blocks: list[Any], made: list[list[Tensor]], values: list[list[Any]]) -> None:
+    for number, pair in enumerate(zip(*made, strict=True)):
+        if {source.rank for source in pair} != {0, 1} or any(source.size != 1 for source in pair):
+            continue
+        for side, source in enumerate(pair):
+            if source.rank == 0:
+                with ir.InsertionPoint(blocks[side]), emitter.scope():
+                    scalar = Tensor((), source.dtype, values[side][number])
+                    made[side][number] = emitter.reshape(scalar, (dim(1),))
+                    values[side][number] = made[side][number].value
+
+
 def _common(a: Tensor, b: Tensor, outer: frozenset[Any]) -> tuple[Dim, ...]:
     if a.dtype is not b.dtype:
         raise NotSupportedError(f"the branches give {a.dtype} and {b.dtype}")
     if a.rank != b.rank:
-        raise NotSupportedError(f"the branches give tensors of {a.rank} and {b.rank} dimensions")
+        raise RanksDifferError(f"the branches give tensors of {a.rank} and {b.rank} dimensions")
     return tuple(x if x == y and x.symbols() <= outer else UNKNOWN for x, y in zip(a.shape, b.shape, strict=True))

@@ -130,6 +130,8 @@ def _reshape(op: OnnxOp, data: np.ndarray, target: np.ndarray) -> np.ndarray | N
 def _cast(op: OnnxOp, data: np.ndarray) -> np.ndarray | None:
     to = BY_ONNX[op.attr("to")]
     op.ignore("saturate", "round_mode")
+    if to.name == "bool" and data.dtype != object:
+        return data.astype(np.bool_)
     if to.name not in ("int64", "int32"):
         return None
     return data if data.dtype == object else data.astype(to.numpy)
@@ -195,8 +197,7 @@ def _expand(op: OnnxOp, data: np.ndarray, shape: np.ndarray) -> np.ndarray | Non
 def _range(op: OnnxOp, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray | None:
     if object in (start.dtype, limit.dtype, delta.dtype) or not delta.all():
         return None
-    begin, end, step = (int(number.item()) for number in (start, limit, delta))
-    return np.arange(begin, end, step, dtype=start.dtype)
+    return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype)
 
 
 def _reduce_prod(op: OnnxOp, data: np.ndarray, *rest: np.ndarray | None) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hip_compiler.core.conversion import contents
+from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, find_converter
@@ -29,11 +30,7 @@ class Converter:
     def convert(self, op: OnnxOp, depth: int = 0) -> Sequence[Tensor | None]:
         """Results of an operator; None per result where it could not be converted (a finding says why)."""
         try:
-            results = self._results(op, depth)
-            unread = sorted(set(op.attributes) - op.read)
-            if unread:
-                raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
-            return results
+            return self._results(op, depth)
         except SubgraphError as error:
             self.findings += error.findings
         except NotSupportedError as error:
@@ -46,16 +43,26 @@ class Converter:
         self.findings.append(Unsupported(op.name, op.op, op.domain, op.version, dtypes, reason))
 
     def _results(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
+        """Results of an operator, all of whose attributes are of effect, or known not to be."""
+        op = restated(self.emitter, op)
+        results = self._made(op, depth)
+        unread = sorted(set(op.attributes) - op.read)
+        if unread:
+            raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
+        return results
+
+    def _made(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
         known = contents.shape_of(op) or contents.evaluate(op)
         if known is not None:
             return [known]
+        # First: a plugin may take over an operator that the compiler has a conversion for.
+        claim = self.emitter.context.claim(op.domain, op.op, op.version)
+        if claim is not None:
+            return self._claimed(op, claim.lowers_to)
         converter = find_converter(op.domain, op.op, op.version)
         made = None if converter is None else converter.convert(self.emitter, op)
         if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
-        claim = self.emitter.context.claim(op.domain, op.op, op.version)
-        if claim is not None:
-            return self._claimed(op, claim.lowers_to)
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
             raise NotSupportedError("no conversion for this operator")
@@ -67,5 +74,4 @@ class Converter:
         definition = self.emitter.context.ops[name]
         inputs = {operand.name: op.optional(i) for i, operand in enumerate(definition.inputs)}
         given = {a.name: op.attr(a.name) for a in definition.attributes if a.name in op.attributes}
-        first = op.input(0).dtype
-        return self.emitter.hip(name, inputs, [first] * len(definition.outputs), **given)
+        return self.emitter.hip(name, inputs, None, **given)

@@ -11,16 +11,18 @@ import numpy as np
 from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
+from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor, constant
-from hip_compiler.core.dialects.access import create_op
+from hip_compiler.core.dialects.access import DTYPES, create_op
 from hip_compiler.core.dialects.check import check_op
 from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, linalg, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NAME, DType
+from hip_compiler.dtypes import DTYPES as ALL_DTYPES
 from hip_compiler.registry.contributions import OpShapes
 from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
 
@@ -32,9 +34,10 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 class Emitter:
     """Emits IR at the current insertion point and keeps what is known of every value."""
 
-    def __init__(self, context: PassContext, extents: ExtentValues) -> None:
+    def __init__(self, context: PassContext, extents: ExtentValues, guesses: Guesses | None = None) -> None:
         self.context = context
         self.extents = extents
+        self.guesses = guesses or Guesses()
         self._fresh = 0
         self._made: list[Tensor] = []
 
@@ -144,7 +147,7 @@ class Emitter:
         self,
         name: str,
         inputs: Mapping[str, Tensor | None],
-        dtypes: Sequence[DType],
+        dtypes: Sequence[DType] | None,
         shapes: Sequence[Shape] | None = None,
         **attributes: Any,
     ) -> list[Tensor]:
@@ -153,7 +156,8 @@ class Emitter:
         Args:
             name: full name of the operation.
             inputs: tensors by operand name.
-            dtypes: ONNX element type per result.
+            dtypes: ONNX element type per result; None: what the shape function says, and the operation then carries
+                the ONNX element types of its operands, as its function may not know what its inputs are.
             shapes: shape per result; None: what the operation's shape function says.
             attributes: attribute values; defaults come from the definition.
 
@@ -162,6 +166,7 @@ class Emitter:
         """
         definition = self.context.ops[name]
         values = [None if inputs.get(o.name) is None else self.value(inputs[o.name]) for o in definition.inputs]  # type: ignore[arg-type]
+        carried = None
         if shapes is None:
             view = OpShapes(
                 inputs={operand: None if source is None else source.shape for operand, source in inputs.items()},
@@ -172,15 +177,24 @@ class Emitter:
                 values={o: s.extents() for o, s in inputs.items() if s is not None and s.extents() is not None},  # type: ignore[misc]
             )
             try:
-                shapes = [spec.shape for spec in definition.reify(view)]
+                specs = definition.reify(view)
             except ValueError as error:
                 raise NotSupportedError(str(error)) from None
+            shapes = [spec.shape for spec in specs]
+            if dtypes is None:
+                found = [_result_dtype(spec.dtype, [s for s in inputs.values() if s is not None]) for spec in specs]
+                present = [s.dtype for o in definition.inputs if (s := inputs.get(o.name)) is not None]
+                carried = ir.DenseI64ArrayAttr.get([dtype.onnx for dtype in (*present, *found)])
+                dtypes = found
+        assert dtypes is not None, "where the shapes are given, so are the element types"
         outs = [self.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
         if any(attribute.name == "unsigned" for attribute in definition.attributes):
             # Storage types are signless, so the operation is told.
             first = inputs[definition.inputs[0].name]
             attributes.setdefault("unsigned", first is not None and first.dtype.kind in ("uint", "bool"))
         op = create_op(definition, values, outs, attributes)
+        if carried is not None:
+            op.attributes[DTYPES] = carried
         problem = check_op(definition, op)
         if problem:
             raise NotSupportedError(problem)
@@ -439,6 +453,18 @@ class Emitter:
         return tensor.InsertSliceOp(
             self.value(part), into, dynamic[0], dynamic[1], [], static[0], static[1], [1] * part.rank
         ).result
+
+
+def _result_dtype(text: str, inputs: Sequence[Tensor]) -> DType:
+    """ONNX element type of a result that a shape function gives as MLIR text.
+
+    The text is signless where an operand's is; that operand then tells.
+    """
+    known = [source.dtype for source in inputs if source.dtype.storage == text]
+    known += [dtype for dtype in ALL_DTYPES if dtype.mlir == text]
+    if not known:
+        raise NotSupportedError(f"its shape function gives the element type '{text}', which ONNX does not have")
+    return known[0]
 
 
 def loop_index(axis: int) -> Any:

@@ -16,8 +16,8 @@ from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.regions import (
     UNKNOWN,
+    apart,
     cast,
-    dense,
     give,
     is_true,
     origin,
@@ -179,9 +179,8 @@ class _LoopBuilder:
     def _apart(self, value: Any) -> Any:
         """New state that may be in the memory of old state, in memory of its own."""
         source = origin(value)
-        if isinstance(source.owner, ir.Block):
-            return private(value) if source.owner == self.block else value
-        return private(value) if source.owner.name in ("scf.if", "scf.for", "scf.while") else dense(value)
+        branched = not isinstance(source.owner, ir.Block) and source.owner.name in ("scf.if", "scf.for", "scf.while")
+        return private(value) if branched else apart(value)
 
     def _next(self, value: Any, argument: Any, shape: tuple[Dim, ...]) -> Any:
         """The yielded value of a state."""

@@ -43,11 +43,14 @@ def give(values: Sequence[Any], types: Sequence[Any]) -> None:
     ir.Operation.create("scf.yield", operands=operands)
 
 
-def dense(value: Any) -> Any:
-    """A copy of a tensor that is a part of another: control flow carries only whole buffers."""
+def apart(value: Any) -> Any:
+    """A tensor to yield: a copy where it is a part of another tensor, because control flow carries only whole buffers,
+    and where it is the state of a loop, because that is written to.
+    """
     source = origin(value)
-    is_part = not isinstance(source.owner, ir.Block) and source.owner.name == "tensor.extract_slice"
-    return private(value) if is_part else value
+    if isinstance(source.owner, ir.Block):
+        return value if source.owner.owner.operation.name == "func.func" else private(value)
+    return private(value) if source.owner.name == "tensor.extract_slice" else value
 
 
 def origin(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Scalar expressions inside a `linalg.generic` body, written with Python operators.
 
-Half-precision floats are computed in `f32` and rounded when they are stored, as ONNX Runtime does.
+Half-precision floats are computed in `f32` and rounded when they are stored, as ONNX Runtime does. Floats of 8 and 4
+bits are their bits until they are cast; integers of 4 and 2 bits are bytes, wrapped around when they are cast.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from hip_compiler.core.conversion import narrow_floats
 from hip_compiler.core.mlir import arith, ir, math
 from hip_compiler.dtypes import BY_NAME, DType
 
 BOOL = BY_NAME["bool"]
 FLOAT = BY_NAME["float"]
-_HALVES = frozenset({"float16", "bfloat16"})
+DOUBLE = BY_NAME["double"]
+_NARROW_BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 
 
 def mlir_type(text: str) -> Any:
@@ -23,8 +28,12 @@ def mlir_type(text: str) -> Any:
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """The element type that arithmetic on `dtype` uses: `float` for half precision and fp8, itself otherwise."""
-    return FLOAT if dtype.kind == "float" and dtype.size <= 2 else dtype
+    """The element type that a body holds `dtype` in: `float` for half precision, bytes for narrower integers."""
+    if dtype.kind == "float" and dtype.size == 2:
+        return FLOAT
+    if dtype.is_narrow_integer:
+        return BY_NAME["int8" if dtype.kind == "int" else "uint8"]
+    return dtype
 
 
 def compute_type(dtype: DType) -> Any:
@@ -142,17 +151,23 @@ class Scalar:
         return self ^ literal(True if self.dtype is BOOL else -1, self.dtype)
 
     def shift_left(self, other: Scalar) -> Scalar:
-        """Left shift; a count of the width or more gives 0."""
-        return self._shift(other, arith.shli)
+        """Left shift; a negative count, or one of the width or more, gives 0."""
+        fits = self._shifts(other)
+        count = where(fits, other, literal(0, self.dtype))
+        return where(fits, Scalar(arith.shli(self.value, count.value), self.dtype), literal(0, self.dtype))
 
     def shift_right(self, other: Scalar) -> Scalar:
-        """Logical right shift; a count of the width or more gives 0."""
-        return self._shift(other, arith.shrui)
-
-    def _shift(self, other: Scalar, op: Any) -> Scalar:
-        fits = other < self.dtype.size * 8
+        """Right shift that keeps the sign; a negative count, or one of the width or more, leaves only the sign."""
+        fits = self._shifts(other)
+        if self.is_signed:
+            count = where(fits, other, literal(self.dtype.size * 8 - 1, self.dtype))
+            return Scalar(arith.shrsi(self.value, count.value), self.dtype)
         count = where(fits, other, literal(0, self.dtype))
-        return where(fits, Scalar(op(self.value, count.value), self.dtype), literal(0, self.dtype))
+        return where(fits, Scalar(arith.shrui(self.value, count.value), self.dtype), literal(0, self.dtype))
+
+    def _shifts(self, count: Scalar) -> Scalar:
+        fits = count < self.dtype.size * 8
+        return (fits & (count >= 0)) if count.is_signed else fits
 
     def maximum(self, other: Scalar | float) -> Scalar:
         """Larger value; NaN when either is NaN."""
@@ -175,20 +190,45 @@ class Scalar:
         """A function of the `math` dialect, by its name there."""
         return Scalar(getattr(math, name)(self.value, *(other.value for other in others)), self.dtype)
 
-    def cast(self, dtype: DType) -> Scalar:
-        """The value in another element type, by the rules of ONNX Cast (truncation to integers, `!= 0` to bool)."""
+    def cast(self, dtype: DType, *, saturate: bool = True, round_mode: str = "up") -> Scalar:
+        """The value in another element type, by the rules of ONNX Cast (truncation to integers, `!= 0` to bool).
+
+        Args:
+            saturate: of floats of 8 bits: what is too large becomes the largest number.
+            round_mode: of float8e8m0: a member of `narrow_floats.ROUND_MODES`.
+        """
+        if narrow_floats.is_narrow(self.dtype):
+            if self.dtype is dtype:
+                return self
+            wide = Scalar(narrow_floats.decode(self.value, self.dtype), FLOAT)
+            return wide.cast(dtype, saturate=saturate, round_mode=round_mode)
+        if narrow_floats.is_narrow(dtype):
+            source = _single(self, dtype).value
+            return Scalar(narrow_floats.encode(source, dtype, saturate=saturate, round_mode=round_mode), dtype)
         target = compute_dtype(dtype)
         if target is self.dtype:
-            return Scalar(self.value, target)
-        if target is BOOL:
-            return self != 0
-        return Scalar(_convert(self, target), target)
+            result = Scalar(self.value, target)
+        elif target is BOOL:
+            result = self != 0
+        elif dtype.kind == "float" and dtype.size == 2:
+            result = _single(self, dtype)
+        else:
+            result = Scalar(_convert(self, target), target)
+        return _wrapped(result, dtype) if dtype.is_narrow_integer else result
+
+
+def rounded(scalar: Scalar, dtype: DType) -> Scalar:
+    """The value as it is after a trip through memory of an element type."""
+    return load(store(scalar, dtype), dtype)
 
 
 def literal(number: float, dtype: DType) -> Scalar:
     """A constant of the element type that arithmetic on `dtype` uses."""
     computed = compute_dtype(dtype)
     kind = compute_type(dtype)
+    if narrow_floats.is_narrow(dtype):
+        code = np.asarray(number, dtype=dtype.numpy).view(np.int8)
+        return Scalar(arith.constant(kind, ir.IntegerAttr.get(kind, int(code))), dtype)
     if computed.kind == "float":
         attribute = ir.FloatAttr.get(kind, float(number))
     else:
@@ -208,9 +248,9 @@ def load(value: Any, dtype: DType) -> Scalar:
     if computed is BOOL:
         zero = arith.constant(value.type, ir.IntegerAttr.get(value.type, 0))
         return Scalar(arith.cmpi(arith.CmpIPredicate.ne, value, zero), BOOL)
-    if computed is not dtype:
+    if computed is FLOAT and dtype is not FLOAT:
         return Scalar(arith.extf(compute_type(dtype), value), computed)
-    return Scalar(value, dtype)
+    return Scalar(value, computed)
 
 
 def store(scalar: Scalar, dtype: DType) -> Any:
@@ -219,9 +259,66 @@ def store(scalar: Scalar, dtype: DType) -> Any:
     value = scalar.cast(dtype)
     if dtype is BOOL:
         return arith.extui(storage, value.value)
-    if value.dtype is not dtype:
+    if value.dtype is FLOAT and dtype is not FLOAT:
         return arith.truncf(storage, value.value)
     return value.value
+
+
+def reinterpret(value: Any, dtype: DType) -> Any:
+    """A stored element under another element type of the same width: the same bits."""
+    storage = mlir_type(dtype.storage)
+    bits = value if value.type == storage else arith.bitcast(storage, value)
+    if dtype is BOOL:
+        return store(load(bits, BOOL), BOOL)
+    if dtype.is_narrow_integer:
+        return _wrapped(Scalar(bits, compute_dtype(dtype)), dtype).value
+    if dtype.name == "float4e2m1":
+        return arith.andi(bits, arith.constant(storage, ir.IntegerAttr.get(storage, 0xF)))
+    return bits
+
+
+def _single(scalar: Scalar, dtype: DType) -> Scalar:
+    """The value as `f32`, for rounding it to a float of fewer bits: once, as if there were no step in between."""
+    if scalar.dtype.kind in ("int", "uint") and scalar.dtype.size >= 4 and _reaches_far(dtype):
+        scalar = _sticky(scalar).cast(DOUBLE)
+    if scalar.dtype is not DOUBLE:
+        return scalar.cast(FLOAT)
+    # Rounded to odd: cut, and the last bit set where bits are lost; no later rounding can then see a tie.
+    nearest = Scalar(_convert(scalar, FLOAT), FLOAT)
+    back = Scalar(_convert(nearest, DOUBLE), DOUBLE)
+    bits = Scalar(arith.bitcast(mlir_type("i32"), nearest.value), BY_NAME["int32"])
+    cut = where(abs(back) > abs(scalar), bits - 1, bits)
+    exact = (back == scalar) | (scalar != scalar)
+    odd = where(exact, bits, cut | literal(1, bits.dtype))
+    return Scalar(arith.bitcast(mlir_type("f32"), odd.value), FLOAT)
+
+
+def _reaches_far(dtype: DType) -> bool:
+    """Whether a float type holds numbers of more bits than `f32` has; the others are infinite long before."""
+    return dtype.name in ("bfloat16", narrow_floats.EXPONENT_ONLY)
+
+
+def _sticky(scalar: Scalar) -> Scalar:
+    """A 64-bit integer that `f64` holds: bits beyond its precision are merged into one."""
+    if scalar.dtype.size < 8:
+        return scalar
+    low = scalar & literal(0xFFF, scalar.dtype)
+    mark = where(low == 0, literal(0, scalar.dtype), literal(0x800, scalar.dtype))
+    merged = scalar - low + mark
+    large = scalar >= 2**53
+    if scalar.is_signed:
+        large = large | (scalar <= -(2**53))
+    return where(large, merged, scalar)
+
+
+def _wrapped(scalar: Scalar, dtype: DType) -> Scalar:
+    """A byte that holds the low bits of another, extended by the sign of an integer of 4 or 2 bits."""
+    bits = _NARROW_BITS[dtype.name]
+    if not scalar.is_signed:
+        return scalar & literal((1 << bits) - 1, scalar.dtype)
+    kind = compute_type(scalar.dtype)
+    unused = arith.constant(kind, ir.IntegerAttr.get(kind, 8 - bits))
+    return Scalar(arith.shrsi(arith.shli(scalar.value, unused), unused), scalar.dtype)
 
 
 def _as_signed(bits: int, width: int) -> int:

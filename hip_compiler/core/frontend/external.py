@@ -50,9 +50,7 @@ class ExternalData:
         length = _number(entries.get("length", ""), nbytes, "length", where)
         if length != nbytes:
             raise _refuse(f"the external data is declared {length} bytes long, the tensor has {nbytes}", where)
-        if location not in self.maps:
-            self.maps[location] = self._map(location, where)
-        data = self.maps[location]
+        data = self._contents(location, where)
         if offset + length > data.size:
             raise _refuse(
                 f"the external data ends at byte {offset + length} of a file of {data.size} bytes",
@@ -60,6 +58,16 @@ class ExternalData:
                 hint="the data file is cut off, or belongs to another version of the model",
             )
         return data[offset : offset + length]
+
+    def load(self, tensor: onnx.TensorProto) -> None:
+        """Map the file of a tensor. Raises as `view`, but looks at no extent of the data."""
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        self._contents(location, f"tensor '{tensor.name}', external data '{location}'")
+
+    def _contents(self, location: str, where: str) -> np.ndarray:
+        if location not in self.maps:
+            self.maps[location] = self._map(location, where)
+        return self.maps[location]
 
     def _map(self, location: str, where: str) -> np.ndarray:
         path = self._locate(location, where)

@@ -8,7 +8,9 @@ import onnx
 
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
 
-OLDEST = 7
+OLDEST = 1
+FIRST = 7
+"""The first version with today's broadcasting, which passes before the conversion know."""
 NEWEST = onnx.defs.onnx_opset_version()
 DEFAULT_DOMAIN = "ai.onnx"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from hip_compiler.core.conversion.blocks import BlockConversion
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
+from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.opsets import module_opsets
@@ -38,16 +40,29 @@ class ConvertOnnxToHip:
     def apply(self, module: Any, context: PassContext) -> None:
         for op in list(module.regions[0].blocks[0].operations):
             if op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == ENTRY:
-                _FunctionConversion(module, op.operation, context).run()
+                _convert(module, op.operation, context)
                 return
         raise HipCompilerError(ErrorCode.PASS_FAILED, f"the module has no function @{ENTRY}")
 
 
+def _convert(module: Any, function: Any, context: PassContext) -> None:
+    guesses, failure = Guesses(), None
+    while True:
+        try:
+            _FunctionConversion(module, function, context, guesses).run()
+            return
+        except UnsupportedError as error:
+            failure = failure or error
+            if not guesses.change():
+                raise failure from None
+
+
 class _FunctionConversion:
-    def __init__(self, module: Any, function: Any, context: PassContext) -> None:
+    def __init__(self, module: Any, function: Any, context: PassContext, guesses: Guesses) -> None:
         self.module = module
         self.old = function
         self.context = context
+        self.guesses = guesses
         self.opsets = module_opsets(module)
         self.findings: list[Unsupported] = []
 
@@ -67,7 +82,7 @@ class _FunctionConversion:
             function, block = self._new_function(inputs)
             with ir.InsertionPoint(block):
                 marker = ir.Operation.create("onnx.EntryMarker")
-            emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)))
+            emitter = Emitter(self.context, ExtentValues(ir.InsertionPoint(marker)), self.guesses)
             converter = Converter(emitter, self.opsets)
             blocks = BlockConversion(converter, self.context)
             with ir.InsertionPoint(block):
@@ -153,6 +168,11 @@ class _FunctionConversion:
             "shared": _shared(inputs, outputs),
         }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
+        self.context.reports["ops"] = Counter(
+            name
+            for op in block.operations
+            if (name := op.operation.name) in self.context.ops or name == "linalg.generic"
+        )
         self.old.erase()
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.frontend.attributes import constant_array
+from hip_compiler.core.frontend.opsets import FIRST, module_opsets
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.walk import operations_named
@@ -25,6 +26,8 @@ class FuseEpilogues:
     """
 
     def apply(self, module: Any, context: PassContext) -> None:
+        if module_opsets(module).get("", FIRST) < FIRST:
+            return  # broadcasting was another
         for op in operations_named(module, "onnx.MatMul", "onnx.Conv"):
             if "domain" not in op.attributes:
                 chain = _match(op, context.constants)

@@ -20,8 +20,8 @@ class Buffer:
     Attributes:
         op: the `memref.alloc`.
         top: the top-level operation that it is, or is inside of.
-        position: number of that operation.
-        start: first top-level operation that touches its memory; -1: none does.
+        position: point of time of the allocation.
+        start: first point of time at which its memory is touched; -1: none.
         end: last one.
         escapes: it outlives the function, or one iteration of a loop it is made in.
     """
@@ -41,7 +41,8 @@ class Buffer:
 class Lifetimes:
     """Lifetimes of the allocations of a function with one block (control flow is `scf`).
 
-    A loop counts as one point of time, so what is used inside it is in use throughout it.
+    Every operation is a point of time, those of branches too. A loop counts as one point with all that is inside of
+    it, so what is used in it is in use throughout.
 
     Attributes:
         buffers: in program order.
@@ -52,15 +53,21 @@ class Lifetimes:
         self.buffers: list[Buffer] = []
         self.deallocations: list[tuple[Any, frozenset[int]]] = []
         self._aliases: dict[Any, frozenset[int]] = {}
-        for position, op in enumerate(function.regions[0].blocks[0].operations):
+        self._now = -1
+        for op in function.regions[0].blocks[0].operations:
             self._top = op
-            self._visit(op, position)
+            self._visit(op, self._tick())
 
     def of(self, value: Any) -> frozenset[int]:
         """Numbers of the buffers that a memref may point into."""
         return self._aliases.get(value, NONE)
 
-    def _visit(self, op: Any, position: int) -> None:
+    def _tick(self) -> int:
+        self._now += 1
+        return self._now
+
+    def _visit(self, op: Any, position: int, *, still: bool = False) -> None:
+        """Take note of an operation; `still`: time stands still inside of it, because it is in a loop."""
         name = op.operation.name
         if name == "memref.alloc":
             self._aliases[op.results[0]] = frozenset({len(self.buffers)})
@@ -83,7 +90,7 @@ class Lifetimes:
         elif name in LOOPS:
             self._loop(op, operands, position)
         elif name in BRANCHES:
-            yielded = [self._inside(region, position) for region in op.regions]
+            yielded = [self._inside(region, position if still else None) for region in op.regions]
             for number, result in enumerate(op.results):
                 self._aliases[result] = self._union([values[number] for values in yielded if values])
         else:
@@ -108,13 +115,16 @@ class Lifetimes:
             if isinstance(result.type, ir.MemRefType):
                 self._aliases[result] = carried | around
 
-    def _inside(self, region: Any, position: int) -> list[Any]:
-        """Visit a region; the operands of its terminators."""
+    def _inside(self, region: Any, position: int | None) -> list[Any]:
+        """Visit a region, all of it at one point of time if that is given; the operands of its terminators."""
         ended: list[Any] = []
         for block in region.blocks:
             last = None
             for op in block.operations:
-                self._visit(op, position)
+                if position is None:
+                    self._visit(op, self._tick())
+                else:
+                    self._visit(op, position, still=True)
                 last = op
             if last is not None:
                 ended = list(last.operands)

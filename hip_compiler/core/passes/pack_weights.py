@@ -11,6 +11,7 @@ from hip_compiler.core.dialects.access import create_op, read_op
 from hip_compiler.core.dialects.hip.matmul import PANEL
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
+from hip_compiler.core.passes.pack_quantized import pack_quantized
 from hip_compiler.core.passes.walk import operations_named
 
 FEATURE = "packed-weights"
@@ -19,12 +20,14 @@ FEATURE = "packed-weights"
 @dataclass(frozen=True)
 class PackWeights:
     """In: `hip.matmul` with a constant matrix on the right. Out: the same with the matrix in panels of columns,
-    `[ceil(N / 32), K, 32]`, zero-padded, so that a kernel reads it in one stream. For targets with that feature.
+    `[ceil(N / 32), K, 32]`, zero-padded, so that a kernel reads it in one stream; and `hip.matmul_nbits` with constant
+    weights likewise (`pack_quantized`). For targets with that feature.
     """
 
     def apply(self, module: Any, context: PassContext) -> None:
         if FEATURE not in context.target.features:
             return
+        pack_quantized(module, context)
         packed: dict[tuple[str, bool], str] = {}
         for op in operations_named(module, "hip.matmul"):
             definition = context.ops[op.name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -9,7 +11,7 @@ from onnx import TensorProto, helper
 import hip_compiler
 
 
-def model(dtype: int, a: list[str | int], b: list[str | int]) -> bytes:
+def model(dtype: int, a: Sequence[str], b: Sequence[str]) -> bytes:
     inputs = [helper.make_tensor_value_info(name, dtype, shape) for name, shape in (("a", a), ("b", b))]
     output = helper.make_tensor_value_info("out", dtype, None)
     node = helper.make_node("Add", ["a", "b"], ["out"], name="/add")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from hip_compiler.core.conversion.branches import branch
+from hip_compiler.core.conversion.branches import RanksDifferError, branch
 from hip_compiler.core.conversion.contents import is_extent
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.loops import Stack, Step, loop
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph, onnx_op
 from hip_compiler.core.conversion.regions import is_true
 from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
+from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import Dim, dim
 
@@ -34,7 +36,17 @@ def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
         results = graph.convert([])
         return [results[number] for number in wanted]
 
-    made = branch(emitter, is_true(emitter, condition), lambda: side(then), lambda: side(otherwise))
+    holds = is_true(emitter, condition)
+    try:
+        made = branch(emitter, holds, lambda: side(then), lambda: side(otherwise))
+    except RanksDifferError:
+        first = emitter.guesses.take(op.name)
+        word, other = ("false", "true") if first else ("true", "false")
+        expected = arith.cmpi(arith.CmpIPredicate.eq, holds, arith.constant(holds.type, int(first)))
+        emitter.check(
+            expected, f"the condition is {word}, and the model is compiled for {other}: the rank depends on it"
+        )
+        return (then if first else otherwise).convert([])
     return _at(wanted, made, op.outputs)
 
 
@@ -91,30 +103,80 @@ def convert_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     scanned = op.attr("num_scan_inputs")
     states = [op.input(number) for number in range(len(op.inputs) - scanned)]
     sources = [op.input(number) for number in range(len(states), len(op.inputs))]
-    axes = [
-        _axis(axis, source.rank)
-        for axis, source in zip(op.attr("scan_input_axes") or [0] * scanned, sources, strict=True)
-    ]
-    backward = op.attr("scan_input_directions") or [0] * scanned
-    outputs = op.outputs - len(states)
-    output_axes = op.attr("scan_output_axes") or [0] * (body.outputs - len(states))
-    output_directions = op.attr("scan_output_directions") or [0] * (body.outputs - len(states))
-    trip = sources[0].shape[axes[0]]
-    for source, axis in zip(sources, axes, strict=True):
-        emitter.check_equal(trip, source.shape[axis], "scan inputs have one length")
-    wanted = [number for number in range(outputs) if op.wants(len(states) + number)]
+    stacked = body.outputs - len(states)
+    axes = op.attr("scan_input_axes") or [0] * scanned
+    output_axes = op.attr("scan_output_axes") or [0] * stacked
+    output_directions = op.attr("scan_output_directions") or [0] * stacked
+    wanted = [number for number in range(stacked) if op.wants(len(states) + number)]
+    return _scan(
+        emitter,
+        body,
+        states,
+        [
+            _Source(source, _axis(axis, source.rank), bool(direction))
+            for source, axis, direction in zip(
+                sources, axes, op.attr("scan_input_directions") or [0] * scanned, strict=True
+            )
+        ],
+        {number: Stack(output_axes[number], bool(output_directions[number])) for number in wanted},
+    )
+
+
+@onnx_op("Scan", until=8)
+def convert_batched_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
+    """scf.for over the batch, and inside of it over the sequence."""
+    body: Subgraph = op.attr("body")
+    op.require(op.optional(0) is None, "sequence_lens: sequences of several lengths")
+    scanned = op.attr("num_scan_inputs")
+    states = [op.input(number) for number in range(1, len(op.inputs) - scanned)]
+    sources = [op.input(number) for number in range(1 + len(states), len(op.inputs))]
+    directions = op.attr("directions") or [0] * scanned
+    wanted = [number for number in range(body.outputs - len(states)) if op.wants(len(states) + number)]
+    batch = sources[0].shape[0]
+    for source in [*states, *sources]:
+        emitter.check_equal(batch, source.shape[0], "inputs of a scan have one batch size")
+
+    def iterate(item: Dim, _: list[Tensor]) -> Step:
+        rows = [
+            _Source(pick(emitter, source, 0, item), 0, bool(direction))
+            for source, direction in zip(sources, directions, strict=True)
+        ]
+        initial = [pick(emitter, state, 0, item) for state in states]
+        results = _scan(emitter, body, initial, rows, {number: Stack() for number in wanted})
+        return Step([], [result for result in results if result is not None])
+
+    _, stacks = loop(emitter, [], iterate, trip=batch, stacks=[Stack()] * (len(states) + len(wanted)))
+    positions = [*range(len(states)), *(len(states) + number for number in wanted)]
+    return _at(positions, stacks, op.outputs)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A scan input: what is sliced, along which axis, and whether from its end."""
+
+    tensor: Tensor
+    axis: int
+    backward: bool
+
+
+def _scan(
+    emitter: Emitter, body: Subgraph, states: list[Tensor], sources: list[_Source], stacks: dict[int, Stack]
+) -> list[Tensor | None]:
+    """State and scan outputs; `stacks` has those that are wanted, by number."""
+    trip = sources[0].tensor.shape[sources[0].axis]
+    for source in sources:
+        emitter.check_equal(trip, source.tensor.shape[source.axis], "scan inputs have one length")
 
     def iterate(iteration: Dim, carried: list[Tensor]) -> Step:
         slices = [
-            pick(emitter, source, axis, trip - 1 - iteration if reverse else iteration)
-            for source, axis, reverse in zip(sources, axes, backward, strict=True)
+            pick(emitter, source.tensor, source.axis, trip - 1 - iteration if source.backward else iteration)
+            for source in sources
         ]
         results = body.convert([*carried, *slices])
-        return Step(results[: len(states)], [results[len(states) + number] for number in wanted])
+        return Step(results[: len(states)], [results[len(states) + number] for number in stacks])
 
-    stacks = [Stack(output_axes[number], bool(output_directions[number])) for number in wanted]
-    final, stacked = loop(emitter, states, iterate, trip=trip, stacks=stacks)
-    return [*final, *_at(wanted, stacked, outputs)]
+    final, stacked = loop(emitter, states, iterate, trip=trip, stacks=list(stacks.values()))
+    return [*final, *_at(list(stacks), stacked, body.outputs - len(states))]
 
 
 def pick(emitter: Emitter, source: Tensor, axis: int, position: Dim) -> Tensor:

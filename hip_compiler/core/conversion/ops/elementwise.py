@@ -9,10 +9,8 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.reductions import highest, lowest
 from hip_compiler.core.conversion.scalars import BOOL, Scalar, literal, where
 from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_ONNX
 
 Attributes = Mapping[str, Any]
 Function = Callable[..., Scalar]
@@ -24,6 +22,8 @@ UNSIGNED = frozenset({"uint8", "uint16", "uint32", "uint64"})
 NUMBERS = SIGNED | UNSIGNED
 INTEGERS = NUMBERS - FLOATS
 BOOLS = frozenset({"bool"})
+_FLOAT_MAX = 3.4028234663852886e38
+"""What bounds default to where they are attributes."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ ROWS: dict[str, Row] = {
     "BitwiseOr": Row(lambda x, y: x | y, 2, INTEGERS),
     "BitwiseXor": Row(lambda x, y: x ^ y, 2, INTEGERS),
     "BitwiseNot": Row(lambda x: ~x, 1, INTEGERS),
-    "BitShift": Row(shift, 2, UNSIGNED, attributes={"direction": None}),
+    "BitShift": Row(shift, 2, INTEGERS, attributes={"direction": None}),
     "IsNaN": Row(lambda x: x != x, 1, FLOATS, boolean=True),
     "IsInf": Row(is_inf, 1, FLOATS, boolean=True, attributes={"detect_negative": 1, "detect_positive": 1}),
     "QuickGelu": Row(
@@ -236,9 +236,6 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
 def _register(name: str, row: Row) -> None:
     @onnx_op(name, domain=row.domain, how="linalg.generic")
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
-        if op.version < 7 and not row.domain:
-            op.require("broadcast" not in op.attributes and "axis" not in op.attributes, "broadcasting of opset 6")
-        op.ignore("consumed_inputs")
         return _convert_row(row, emitter, op)
 
 
@@ -252,7 +249,7 @@ def convert_clip(emitter: Emitter, op: OnnxOp) -> Tensor:
     x = op.input(0)
     op.require(x.dtype.name in NUMBERS, f"element type {x.dtype} is not defined for it")
     if op.version < 11:
-        low, high = op.attr("min", lowest(x.dtype)), op.attr("max", highest(x.dtype))
+        low, high = op.attr("min", -_FLOAT_MAX), op.attr("max", _FLOAT_MAX)
         return emitter.elementwise(lambda v: clamp(v, low, high), [x], x.dtype)
     bounds = [op.optional(1), op.optional(2)]
     given = [bound for bound in bounds if bound is not None]
@@ -272,26 +269,6 @@ def convert_where(emitter: Emitter, op: OnnxOp) -> Tensor:
     condition, x, y = (op.input(i) for i in range(3))
     op.require(x.dtype.kind not in ("string", "complex"), f"element type {x.dtype}")
     return emitter.elementwise(where, [condition, x, y], x.dtype)
-
-
-@onnx_op("Cast", how="linalg.generic")
-def convert_cast(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Conversion between element types that hardware computes with."""
-    op.ignore("saturate", "round_mode")
-    x, to = op.input(0), BY_ONNX[op.attr("to")]
-    for dtype in (x.dtype, to):
-        op.require(dtype.name in NUMBERS | BOOLS, f"Cast from {x.dtype} to {to}")
-    return emitter.cast(x, to)
-
-
-@onnx_op("CastLike", how="linalg.generic")
-def convert_cast_like(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Conversion to the element type of the second input."""
-    op.ignore("saturate", "round_mode")
-    x, to = op.input(0), op.input(1).dtype
-    for dtype in (x.dtype, to):
-        op.require(dtype.name in NUMBERS | BOOLS, f"Cast from {x.dtype} to {to}")
-    return emitter.cast(x, to)
 
 
 @onnx_op("Mean", how="linalg.generic")

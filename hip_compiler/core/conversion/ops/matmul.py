@@ -80,7 +80,6 @@ def convert_linear(emitter: Emitter, op: OnnxOp) -> Tensor:
 @onnx_op("Gemm", how="hip.matmul")
 def convert_gemm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """alpha * A' * B' + beta * C; a row vector C rides along as the product's bias."""
-    op.ignore("broadcast")
     a, b, c = op.input(0), op.input(1), op.optional(2)
     op.require(a.dtype.name in NUMBERS and a.rank == 2 and b.rank == 2, f"element type {a.dtype}, rank {a.rank}")
     alpha, beta = op.attr("alpha", 1.0), op.attr("beta", 1.0)

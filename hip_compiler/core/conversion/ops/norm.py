@@ -73,7 +73,7 @@ def trailing(emitter: Emitter, parameter: Tensor, tail: Sequence[object]) -> Ten
 @onnx_op("BatchNormalization", how="linalg.generic")
 def convert_batch_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Per channel, minus mean, over deviation, times scale, plus bias; training mode measures mean and deviation."""
-    op.ignore("spatial", "consumed_inputs")
+    op.require(bool(op.attr("spatial", 1)), "statistics per element (spatial is 0)")
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     momentum = op.attr("momentum", 0.9)
@@ -82,7 +82,6 @@ def convert_batch_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
         measured = _channel_statistics(emitter, x)
         running = [_running(emitter, op.input(3 + i), now, momentum) for i, now in enumerate(measured)]
         return [_normalized(emitter, op, x, *measured), *running][: op.outputs]
-    op.require(op.attr("is_test", 1) == 1, "training mode before opset 14")
     op.require(not any(op.wants(i) for i in range(1, op.outputs)), "outputs of training mode")
     return [_normalized(emitter, op, x, op.input(3), op.input(4))]
 
@@ -126,7 +125,6 @@ def _running(emitter: Emitter, before: Tensor, now: Tensor, momentum: float) -> 
 @onnx_op("InstanceNormalization", how="hip.instance_norm")
 def convert_instance_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Mean 0 and variance 1 over the spatial axes of every channel."""
-    op.ignore("consumed_inputs")
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     inputs = {"x": x, "scale": op.input(1), "bias": op.input(2)}

@@ -7,11 +7,12 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
+from hip_compiler.core.conversion.narrow_floats import FORMATS
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS, clamp
 from hip_compiler.core.conversion.ops.shape import normalize_axis
 from hip_compiler.core.conversion.reductions import highest, lowest
-from hip_compiler.core.conversion.scalars import Scalar
+from hip_compiler.core.conversion.scalars import Scalar, rounded
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
@@ -21,6 +22,7 @@ FLOAT = BY_NAME["float"]
 UINT8 = BY_NAME["uint8"]
 INT32 = BY_NAME["int32"]
 INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "int4", "uint4", "int2", "uint2"})
+QUANTIZED = INTEGERS | set(FORMATS)
 
 
 def spread(emitter: Emitter, op: OnnxOp, x: Tensor, parameter: Tensor, axis: int, block: int) -> Tensor:
@@ -41,26 +43,40 @@ def spread(emitter: Emitter, op: OnnxOp, x: Tensor, parameter: Tensor, axis: int
 
 def quantize(x: Scalar, scale: Scalar, zero: Scalar | None, dtype: DType) -> Scalar:
     """round(x / scale) + zero, to the nearest even, within the range of the element type."""
-    level = (x.cast(FLOAT) / scale.cast(FLOAT)).apply("roundeven")
+    return level(x.cast(FLOAT) / scale.cast(FLOAT), zero, dtype)
+
+
+def level(quotient: Scalar, zero: Scalar | None, dtype: DType) -> Scalar:
+    """round(quotient) + zero, to the nearest even, within the range of an integer type."""
+    number = quotient.apply("roundeven")
     if zero is not None:
-        level = level + zero.cast(FLOAT)
-    return clamp(level, float(lowest(dtype)), float(highest(dtype))).cast(dtype)
+        number = number + zero.cast(FLOAT)
+    return clamp(number, float(lowest(dtype)), float(highest(dtype))).cast(dtype)
 
 
 @onnx_op("QuantizeLinear", how="linalg.generic")
 def convert_quantize(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """round(x / scale) + zero point, within the range of the element type."""
-    op.ignore("saturate", "precision")
+    """round(x / scale) + zero point, within the range of the element type; to floats, x / scale is only rounded."""
+    saturate = bool(op.attr("saturate", 1))
     x, scale, zero = op.input(0), op.input(1), op.optional(2)
     wanted = op.attr("output_dtype", 0)
     dtype = zero.dtype if zero is not None else BY_ONNX[wanted] if wanted else UINT8
-    op.require(x.dtype.name in FLOATS | {"int32"} and dtype.name in INTEGERS, f"{x.dtype} to {dtype}")
+    op.require(not wanted or BY_ONNX[wanted] is dtype, "output_dtype and the zero point's type differ")
+    precision = BY_ONNX[op.attr("precision", 0) or (scale.dtype.onnx if scale.dtype.name in FLOATS else FLOAT.onnx)]
+    op.require(x.dtype.name in FLOATS | {"int32"} and dtype.name in QUANTIZED, f"{x.dtype} to {dtype}")
+    op.require(precision.name in FLOATS - {"double"}, f"a precision of {precision}")
     axis = _axis(op, x)
     block = op.attr("block_size", 0)
     operands = [x, *(spread(emitter, op, x, p, axis, block) for p in (scale, zero) if p is not None)]
 
     def body(v: Scalar, s: Scalar, z: Scalar | None = None) -> Scalar:
-        return quantize(v, s, z, dtype)
+        quotient = rounded(rounded(v, precision) / rounded(s, precision), precision)
+        if dtype.kind != "float":
+            return level(quotient, z, dtype)
+        # The zero point of a float type is 0 by definition; ONNX adds that of 4 bits all the same.
+        if z is not None and dtype.name == "float4e2m1":
+            quotient = quotient + z.cast(FLOAT)
+        return quotient.cast(dtype, saturate=saturate)
 
     return emitter.elementwise(body, operands, dtype, x.shape)
 
@@ -70,14 +86,15 @@ def convert_dequantize(emitter: Emitter, op: OnnxOp) -> Tensor:
     """(x - zero point) * scale."""
     x, scale, zero = op.input(0), op.input(1), op.optional(2)
     wanted = op.attr("output_dtype", 0)
-    dtype = BY_ONNX[wanted] if wanted else scale.dtype
-    op.require(x.dtype.name in INTEGERS and dtype.name in FLOATS, f"{x.dtype} to {dtype}")
+    dtype = BY_ONNX[wanted] if wanted else scale.dtype if scale.dtype.name in FLOATS else FLOAT
+    op.require(x.dtype.name in QUANTIZED and dtype.name in FLOATS, f"{x.dtype} to {dtype}")
     axis, block = _axis(op, x), op.attr("block_size", 0)
     operands = [x, *(spread(emitter, op, x, p, axis, block) for p in (scale, zero) if p is not None)]
+    exact = FLOAT if x.dtype.kind == "float" else INT32
 
     def body(v: Scalar, s: Scalar, z: Scalar | None = None) -> Scalar:
-        level = v.cast(INT32) if z is None else v.cast(INT32) - z.cast(INT32)
-        return level.cast(FLOAT) * s.cast(FLOAT)
+        number = v.cast(exact) if z is None else v.cast(exact) - z.cast(exact)
+        return number.cast(FLOAT) * s.cast(FLOAT)
 
     return emitter.elementwise(body, operands, dtype, x.shape)
 

@@ -17,7 +17,7 @@ _OPERANDS = ("x", "w", "r", "b", "sequence_lens", "initial_h", "initial_c", "p")
 @onnx_op("LSTM", "GRU", "RNN", since=7, how="hip.lstm, hip.gru, hip.rnn")
 def convert_recurrent(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """A recurrent layer over a batch of sequences; every output is computed."""
-    op.ignore("hidden_size", "output_sequence")
+    op.ignore("hidden_size")
     x = op.input(0)
     op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     kind = op.op.lower()

@@ -62,12 +62,9 @@ def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_reshape(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same elements under another shape; the target may be computed from run-time extents."""
     x = op.input(0)
-    if op.version < 5:
-        target: Sequence[Dim] = [dim(v) for v in op.attr("shape")]
-    else:
-        target = emitter.run_time_extents(op.input(1))
+    target = emitter.run_time_extents(op.input(1))
     keep_zero = op.attr("allowzero", 0)
-    if op.version >= 5 and op.input(1).extents() is None:
+    if op.input(1).extents() is None:
         return emitter.reshape(x, _decided_at_run_time(emitter, x, target, keep_zero=bool(keep_zero)))
     shape, inferred = [], None
     for position, extent in enumerate(target):
@@ -142,8 +139,11 @@ def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
         return emitter.reshape(x, left_extents(emitter, flags, extents, x.rank - (given.size or 0)))
     axes = op.ints("axes", 1)
     if axes is None:
-        unknown = [extent for extent in x.shape if extent.value is None]
-        op.require(not unknown, "Squeeze of every extent of 1 where extents are not known")
+        # The rank is decided now, so extents that are not known count as others than 1, and a run checks that they are.
+        for extent in x.shape:
+            if extent.value is None:
+                other = arith.cmpi(arith.CmpIPredicate.ne, emitter.index_value(extent), index(1))
+                emitter.check(other, f"Squeeze without axes is compiled for an extent {extent} other than 1")
         axes = tuple(i for i, extent in enumerate(x.shape) if extent.value == 1)
     dropped = {normalize_axis(op, axis, x.rank) for axis in axes}
     for axis in dropped:
@@ -172,7 +172,9 @@ def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Axes in another order; a view where only extents of 1 move."""
     x = op.input(0)
-    return emitter.transpose(x, op.attr("perm", list(reversed(range(x.rank)))))
+    order = op.attr("perm", list(reversed(range(x.rank))))
+    op.require(sorted(order) == list(range(x.rank)), f"perm {order} is no order of {x.rank} axes")
+    return emitter.transpose(x, order)
 
 
 @onnx_op("Expand", how="linalg.generic")
@@ -190,7 +192,7 @@ def convert_expand(emitter: Emitter, op: OnnxOp) -> Tensor:
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Inputs side by side along an axis."""
     parts = [op.input(i) for i in range(len(op.inputs))]
-    axis = normalize_axis(op, op.attr("axis", 1), parts[0].rank)
+    axis = normalize_axis(op, op.attr("axis"), parts[0].rank)
     shape = list(parts[0].shape)
     for part in parts[1:]:
         op.require(part.rank == len(shape), "inputs of different ranks")
@@ -305,7 +307,7 @@ def _from_end(emitter: Emitter, position: Dim, extent: Dim) -> Dim:
     return emitter.fresh_symbol(arith.maxsi(whole, index(0)))
 
 
-@onnx_op("Tile", since=6, how="linalg.generic")
+@onnx_op("Tile", how="linalg.generic")
 def convert_tile(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input repeated along every axis."""
     x, repeats = op.input(0), emitter.run_time_extents(op.input(1))

@@ -12,7 +12,7 @@ import numpy as np
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.frontend.attributes import constant_array, create_constant, dtype_of, shape_of
 from hip_compiler.core.frontend.node import PREFIX, is_onnx
-from hip_compiler.core.frontend.opsets import opset_of
+from hip_compiler.core.frontend.opsets import FIRST, opset_of
 from hip_compiler.core.mlir import ir
 
 ANY = "*"
@@ -68,6 +68,8 @@ class Rewriter:
             op = self._worklist.pop(value)
             if self._erase_if_dead(op):
                 continue
+            if self.opset(op) < FIRST and "domain" not in op.attributes:
+                continue  # rules know the operators of opset 7 and later
             for rule in self._rules_for(op.name):
                 if rule.apply(op, self):
                     self.applied[rule.name] = self.applied.get(rule.name, 0) + 1
@@ -210,12 +212,18 @@ def defining(value: Any | None, *names: str) -> Any | None:
 
 
 def single_user(value: Any) -> Any | None:
-    """The only operation that uses a value, if it uses it once; else None."""
+    """The only operation that uses a value, if it uses it once; else None.
+
+    None too where the user is in another block: work that leaves the block it is in may be done in every iteration of a
+    loop.
+    """
     uses = iter(value.uses)
     first = next(uses, None)
     if first is None or next(uses, None) is not None:
         return None
-    return first.owner.operation
+    user = first.owner.operation
+    home = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+    return user if user.block == home else None
 
 
 def integer(op: Any, name: str, default: int) -> int:
