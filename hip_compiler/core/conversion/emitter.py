@@ -124,6 +124,12 @@ class Emitter:
         equal = arith.cmpi(arith.CmpIPredicate.eq, self.index_value(a), self.index_value(b))
         self.check(equal, f"{what}: extents {a} and {b} differ")
 
+    def check_all(self, flags: Tensor, message: str) -> None:
+        """Fail the run with the message unless every element of a bool tensor is true."""
+        every = self.reduce(flags, range(flags.rank), "min")
+        element = tensor.extract(self.value(every), [])
+        self.check(scalars.load(element, every.dtype).value, message)
+
     def run_time_extents(self, source: Tensor) -> tuple[Dim, ...]:
         """Elements of a rank-0 or rank-1 integer tensor as extents; read at run time where they are not known.
 
