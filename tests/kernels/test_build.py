@@ -156,7 +156,7 @@ def test_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "name": level.name,
             "arch": BUILD.host_architecture(),
             "file": built[level.name].name,
-            "object": built[level.name].with_suffix(".o").name,
+            "archive": built[level.name].with_suffix(".a").name,
             "requires": list(level.requires),
         }
     ]
