@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from hip_compiler.cli.output import add_json, print_json, table
 
@@ -28,8 +30,9 @@ def execute(arguments: argparse.Namespace) -> int:
     for title, infos in (("inputs", metadata.inputs), ("outputs", metadata.outputs)):
         print(f"\n{title}:", *infos, sep="\n  ")
     print(f"\nconstants: {constants:,} bytes")
+    for line in _arena(metadata.arena):
+        print(line)
     for title, entries in (
-        ("arena", metadata.arena),
         ("operations", metadata.ops),
         ("plugins", metadata.plugins_used),
         ("made by", metadata.toolchain),
@@ -40,3 +43,16 @@ def execute(arguments: argparse.Namespace) -> int:
     if metadata.libraries:
         print("\nlibraries:", *metadata.libraries, sep="\n  ")
     return 0
+
+
+def _arena(report: Mapping[str, Any]) -> Iterator[str]:
+    """The planned arena of each function: bytes, or bytes per product of extents, beside the least of any plan."""
+    for name, plan in report.get("functions", {}).items():
+        yield f"\narena of {name}, {plan['buffers']} buffers:"
+        static = plan.get("static")
+        if static:
+            yield f"  {static['peak']:,} bytes (at least {static['bound']:,} are alive at one time)"
+        for group in plan.get("dynamic", ()):
+            yield f"  {group['peak']:,} x {group['unit']} bytes (at least {group['bound']:,})"
+        if plan.get("late"):
+            yield f"  {plan['late']} more, whose extents are data"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -170,7 +169,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
             for record in registry.plugins
             if record.state == "active" and not record.builtin
         },
-        ops=dict(Counter(passes.reports.get("ops", {}))),
+        ops=dict(passes.reports.get("ops", {})),
     )
 
 

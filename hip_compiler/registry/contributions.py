@@ -316,6 +316,8 @@ class TargetContribution:
 class OnnxOpClaim:
     """An ONNX operator that a plugin makes known before conversion.
 
+    A claim goes before hip-compiler's own conversion: on an operator of the standard it takes over every one of them.
+
     Attributes:
         domain: ONNX domain; ``ai.onnx`` is the default domain.
         since: first opset version it covers.

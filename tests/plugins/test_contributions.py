@@ -97,6 +97,47 @@ def printed(site: Site, op: str = "Op", domain: str = "com.acme", target: str = 
     return done.stdout.strip()
 
 
+class TestClaims:
+    """What an ONNX operator becomes."""
+
+    CODE = """
+    #include <hipc.h>
+    extern "C" int32_t acme_op(hipc_context *, const hipc_tensor *x, hipc_tensor *y) {
+      for (int64_t i = 0; i < x->shape[0] * x->shape[1]; ++i) ELEMENT = x->dtype * 100 + y->dtype;
+      return HIPC_OK;
+    }
+    """
+
+    @pytest.mark.parametrize(
+        ("element", "ctype", "name", "number"), [("i64", "int64_t", "int64", 7), ("ui8", "uint8_t", "uint8", 2)]
+    )
+    def test_the_shape_function_decides_the_element_type(
+        self, install: Install, tmp_path: Path, element: str, ctype: str, name: str, number: int
+    ) -> None:
+        code = self.CODE.replace("ELEMENT", f"static_cast<{ctype} *>(y->data)[i]")
+        plugin = OPERATION.format(lowering='CallLowering("acme_op")').replace('shapes.dtypes["x"]', repr(element))
+        plugin += BITCODE.format(target="host", prefix="acme_", overrides="()")
+        site = install(Distribution("acme", plugin, data={"code.bc": bitcode(code, tmp_path)}))
+        run = RUN.replace(
+            'helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in "xy"',
+            f'helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3]), '
+            f'helper.make_tensor_value_info("y", TensorProto.{name.upper()}, ["n", 3])',
+        )
+        done = site.run("-c", run, "Op", "com.acme", "host")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == str([100 + number] * 6)
+
+    def test_on_a_standard_operator_it_goes_before_the_built_in_conversion(
+        self, install: Install, tmp_path: Path
+    ) -> None:
+        code = FILL.format(name="acme_op", value="77", before="", more="")
+        plugin = OPERATION.format(lowering='CallLowering("acme_op")').replace('"com.acme", "Op"', '"ai.onnx", "Neg"')
+        plugin += BITCODE.format(target="host", prefix="acme_", overrides="()")
+        site = install(Distribution("acme", plugin, data={"code.bc": bitcode(code, tmp_path)}))
+        assert printed(site, "Neg", "") == str([77.0] * 6)
+        assert printed(site, "Neg", "", plugins="") == str([-float(i) for i in range(6)])
+
+
 class TestLibraries:
     """A shared library is loaded before the program that calls it."""
 

@@ -55,13 +55,14 @@ class Converter:
         known = contents.shape_of(op) or contents.evaluate(op)
         if known is not None:
             return [known]
+        # First: a plugin may take over an operator that the compiler has a conversion for.
+        claim = self.emitter.context.claim(op.domain, op.op, op.version)
+        if claim is not None:
+            return self._claimed(op, claim.lowers_to)
         converter = find_converter(op.domain, op.op, op.version)
         made = None if converter is None else converter.convert(self.emitter, op)
         if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
-        claim = self.emitter.context.claim(op.domain, op.op, op.version)
-        if claim is not None:
-            return self._claimed(op, claim.lowers_to)
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
             raise NotSupportedError("no conversion for this operator")
@@ -73,5 +74,4 @@ class Converter:
         definition = self.emitter.context.ops[name]
         inputs = {operand.name: op.optional(i) for i, operand in enumerate(definition.inputs)}
         given = {a.name: op.attr(a.name) for a in definition.attributes if a.name in op.attributes}
-        first = op.input(0).dtype
-        return self.emitter.hip(name, inputs, [first] * len(definition.outputs), **given)
+        return self.emitter.hip(name, inputs, None, **given)

@@ -12,22 +12,30 @@ from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
+from hip_compiler.core.conversion.narrow_floats import is_narrow
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor, constant
-from hip_compiler.core.dialects.access import create_op
+from hip_compiler.core.dialects.access import DTYPES, create_op
 from hip_compiler.core.dialects.check import check_op
 from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, linalg, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NAME, DType
+from hip_compiler.dtypes import DTYPES as ALL_DTYPES
 from hip_compiler.registry.contributions import OpShapes
 from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
 
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
 INT64 = BY_NAME["int64"]
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
+_MOVES = frozenset(
+    f"hip.{name}"
+    for name in ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "pad", "compress",
+                 "reverse_sequence", "one_hot")
+)  # fmt: skip
+"""Operations that only move elements: floats of 8 and 4 bits, whose storage is that of bytes, may pass."""
 
 
 class Emitter:
@@ -116,6 +124,12 @@ class Emitter:
         equal = arith.cmpi(arith.CmpIPredicate.eq, self.index_value(a), self.index_value(b))
         self.check(equal, f"{what}: extents {a} and {b} differ")
 
+    def check_all(self, flags: Tensor, message: str) -> None:
+        """Fail the run with the message unless every element of a bool tensor is true."""
+        every = self.reduce(flags, range(flags.rank), "min")
+        element = tensor.extract(self.value(every), [])
+        self.check(scalars.load(element, every.dtype).value, message)
+
     def run_time_extents(self, source: Tensor) -> tuple[Dim, ...]:
         """Elements of a rank-0 or rank-1 integer tensor as extents; read at run time where they are not known.
 
@@ -140,7 +154,7 @@ class Emitter:
         self,
         name: str,
         inputs: Mapping[str, Tensor | None],
-        dtypes: Sequence[DType],
+        dtypes: Sequence[DType] | None,
         shapes: Sequence[Shape] | None = None,
         **attributes: Any,
     ) -> list[Tensor]:
@@ -149,7 +163,8 @@ class Emitter:
         Args:
             name: full name of the operation.
             inputs: tensors by operand name.
-            dtypes: ONNX element type per result.
+            dtypes: ONNX element type per result; None: what the shape function says, and the operation then carries
+                the ONNX element types of its operands, as its function may not know what its inputs are.
             shapes: shape per result; None: what the operation's shape function says.
             attributes: attribute values; defaults come from the definition.
 
@@ -157,7 +172,12 @@ class Emitter:
             NotSupportedError: what the operation's verifier or shape function says.
         """
         definition = self.context.ops[name]
+        moves = name in _MOVES and attributes.get("reduction", "none") == "none"
+        for source in inputs.values():
+            if source is not None and is_narrow(source.dtype) and not moves:
+                raise NotSupportedError(f"{name} of {source.dtype}")
         values = [None if inputs.get(o.name) is None else self.value(inputs[o.name]) for o in definition.inputs]  # type: ignore[arg-type]
+        carried = None
         if shapes is None:
             view = OpShapes(
                 inputs={operand: None if source is None else source.shape for operand, source in inputs.items()},
@@ -168,15 +188,24 @@ class Emitter:
                 values={o: s.extents() for o, s in inputs.items() if s is not None and s.extents() is not None},  # type: ignore[misc]
             )
             try:
-                shapes = [spec.shape for spec in definition.reify(view)]
+                specs = definition.reify(view)
             except ValueError as error:
                 raise NotSupportedError(str(error)) from None
+            shapes = [spec.shape for spec in specs]
+            if dtypes is None:
+                found = [_result_dtype(spec.dtype, [s for s in inputs.values() if s is not None]) for spec in specs]
+                present = [s.dtype for o in definition.inputs if (s := inputs.get(o.name)) is not None]
+                carried = ir.DenseI64ArrayAttr.get([dtype.onnx for dtype in (*present, *found)])
+                dtypes = found
+        assert dtypes is not None, "where the shapes are given, so are the element types"
         outs = [self.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
         if any(attribute.name == "unsigned" for attribute in definition.attributes):
             # Storage types are signless, so the operation is told.
             first = inputs[definition.inputs[0].name]
             attributes.setdefault("unsigned", first is not None and first.dtype.kind in ("uint", "bool"))
         op = create_op(definition, values, outs, attributes)
+        if carried is not None:
+            op.attributes[DTYPES] = carried
         problem = check_op(definition, op)
         if problem:
             raise NotSupportedError(problem)
@@ -435,6 +464,18 @@ class Emitter:
         return tensor.InsertSliceOp(
             self.value(part), into, dynamic[0], dynamic[1], [], static[0], static[1], [1] * part.rank
         ).result
+
+
+def _result_dtype(text: str, inputs: Sequence[Tensor]) -> DType:
+    """ONNX element type of a result that a shape function gives as MLIR text.
+
+    The text is signless where an operand's is; that operand then tells.
+    """
+    known = [source.dtype for source in inputs if source.dtype.storage == text]
+    known += [dtype for dtype in ALL_DTYPES if dtype.mlir == text]
+    if not known:
+        raise NotSupportedError(f"its shape function gives the element type '{text}', which ONNX does not have")
+    return known[0]
 
 
 def loop_index(axis: int) -> Any:
