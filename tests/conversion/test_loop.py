@@ -71,6 +71,25 @@ def test_a_count_known_at_compile_time_reserves_the_scan_outputs() -> None:
     same_as_onnxruntime(graph, [{"c": flag(c), "x": numbers(1, start)} for c in (True, False) for start in (1, 19)])
 
 
+CHUNKS = """g (int64 M, float[N] x) => (float[N] y, float[P] z, float[T,N] s, int64[T] t) {
+  y, z, s, t = Loop (M, , x, x) <body = b (int64 i, bool go, float[N] a, float[Q] d) =>
+                                          (bool on, float[N] next, float[R] longer, float[N] slice, int64 k) {
+    one = Constant<value = float {1.0}>()
+    next = Add(a, one)
+    limit = Constant<value = int64 {99}>()
+    on = Less(i, limit)
+    longer = Concat<axis=0>(d, x)
+    slice = Sub(next, x)
+    k = Mul(i, i) }>
+}"""
+
+
+def test_scan_outputs_of_unknown_length_are_made_in_chunks() -> None:
+    feeds = [{"M": integer(count), "x": numbers(3)} for count in (0, 1, 15, 16, 17, 48, 49, 1000)]
+    same_as_onnxruntime(CHUNKS, feeds)
+    same_as_onnxruntime(CHUNKS.replace("Loop (M,", "Loop (,").replace("int64 M, ", ""), [{"x": numbers(3)}])
+
+
 def test_state_that_grows() -> None:
     feeds = [{"M": integer(t), "x": numbers(3), "indices": np.arange(5, dtype=np.int64) % 3} for t in TRIPS]
     same_as_onnxruntime(GROWING, feeds)

@@ -2,7 +2,7 @@
 
 State whose extents stay the same lives in one buffer, which every iteration overwrites at its end. State whose extents
 change is a new buffer per iteration. Slices go into a tensor of all of them where their number and extents are known
-before the loop, otherwise into one that every iteration copies and extends.
+before the loop, otherwise into one that every iteration copies and extends (`stacking` has something better for most).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from hip_compiler.core.conversion.regions import (
 )
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import arith, bufferization, ir
-from hip_compiler.shapes import Dim, Symbol, dim
+from hip_compiler.dtypes import DType
+from hip_compiler.shapes import Dim, Shape, Symbol, dim
 
 RESERVED = 256
 """A loop that may end early gets memory for all its slices when it has at most so many iterations."""
@@ -65,6 +66,32 @@ Body = Callable[[Dim, list[Tensor]], Step]
 """Emits an iteration at the current insertion point, given its number and the state. Called several times."""
 
 
+@dataclass(frozen=True)
+class LoopResult:
+    """What a loop leaves.
+
+    Attributes:
+        states: the state after the last iteration.
+        stacks: the slices of all iterations.
+        count: number of iterations.
+    """
+
+    states: list[Tensor]
+    stacks: list[Tensor]
+    count: Dim
+
+
+class UnboundedStacksError(Exception):
+    """Slices of known extents, as many as only run time knows.
+
+    Attributes:
+        parts: shape and element type of each slice.
+    """
+
+    def __init__(self, parts: list[tuple[Shape, DType]]) -> None:
+        self.parts = parts
+
+
 @dataclass
 class _Pile:
     """A stack while the loop is built: its shape, and whether it is in place from the start."""
@@ -90,8 +117,8 @@ def loop(
     trip: Dim | None,
     condition: Tensor | None = None,
     stacks: Sequence[Stack] = (),
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The state after the last iteration, and the stacks.
+) -> LoopResult:
+    """Emit a loop at the current insertion point.
 
     Args:
         trip: most iterations, not negative; None: no limit.
@@ -99,6 +126,7 @@ def loop(
 
     Raises:
         NotSupportedError: state whose element type or rank changes, and what the body raises.
+        UnboundedStacksError: the loop can be made without its stacks.
     """
     shapes = [source.shape for source in states]
     unknown = [(UNKNOWN,) * source.rank for source in states]
@@ -135,7 +163,7 @@ class _LoopBuilder:
         self.types = [emitter.tensor_type(shape, s.dtype) for shape, s in zip(shapes, states, strict=True)]
         self.piles: list[_Pile] = []
 
-    def build(self, body: Body) -> tuple[list[Tensor], list[Tensor]]:
+    def build(self, body: Body) -> LoopResult:
         emitter = self.emitter
         outer = emitter.extents.bound
         holder = region_holder(1)
@@ -148,12 +176,14 @@ class _LoopBuilder:
                 step = body(self.iteration, [read_back(emitter, v, shape, s.dtype) for v, shape, s in sources])
                 self._widen(step.states)
                 self.counted = self.trip is not None and _always(self.condition) and _always(step.condition)
+                if step.slices and self._capacity() is None and all(_known(part, outer) for part in step.slices):
+                    raise UnboundedStacksError([(part.shape, part.dtype) for part in step.slices])
                 control = [] if self.counted else self._control(step.condition)
                 piles = [self._pile(stack, part, outer) for stack, part in zip(self.stacks, step.slices, strict=True)]
                 # Last, because new state overwrites the old: whatever reads the old stands before.
                 following = [self._apart(emitter.value(state)) for state in step.states]
                 after = [self._next(*row) for row in zip(following, arguments, self.shapes, strict=True)]
-                yielded = [*control, *after, *piles]
+                yielded = [*after, *piles, *control]
             return self._finish(yielded)
         finally:
             holder.erase()
@@ -184,7 +214,7 @@ class _LoopBuilder:
 
     def _next(self, value: Any, argument: Any, shape: tuple[Dim, ...]) -> Any:
         """The yielded value of a state."""
-        if UNKNOWN in shape:
+        if UNKNOWN in shape or _is_update(value, argument):
             return value
         source = cast(value, argument.type)
         return bufferization.MaterializeInDestinationOp(argument.type, source, argument).result
@@ -236,7 +266,7 @@ class _LoopBuilder:
 
     # ---- the loop ---------------------------------------------------------------------------------------
 
-    def _finish(self, yielded: list[Any]) -> tuple[list[Tensor], list[Tensor]]:
+    def _finish(self, yielded: list[Any]) -> LoopResult:
         emitter = self.emitter
         limit = None if self.trip is None else emitter.index_value(self.trip)
         # Iterations write into the buffer of state that keeps its shape. Where it does not, the copy hides the extents
@@ -247,20 +277,21 @@ class _LoopBuilder:
             empty, kind = emitter.empty(shape, pile.source.dtype), self.types[len(initial)]
             initial.append(private(cast(empty, kind)) if pile.grows else empty)
         with ir.InsertionPoint(self.block):
-            give(yielded, self.types if self.counted else [value.type for value in yielded[:2]] + self.types)
+            give(yielded, self.types + [value.type for value in yielded[len(self.types) :]])
         if self.counted:
             op = self._for(limit, initial)
             results, count = list(op.results), self.trip
         else:
             op = self._while(limit, initial)
-            count, results = emitter.fresh_symbol(op.results[0]), list(op.results)[1:]
+            *results, iterations = op.results
+            count = emitter.fresh_symbol(iterations)
         assert count is not None
         final = [
             read_back(emitter, value, shape, source.dtype)
             for value, shape, source in zip(results, self.shapes, self.states, strict=False)
         ]
         piled = zip(results[len(final) :], self.piles, strict=True)
-        return final, [self._stacked(value, pile, count) for value, pile in piled]
+        return LoopResult(final, [self._stacked(value, pile, count) for value, pile in piled], count)
 
     def _for(self, limit: Any, initial: list[Any]) -> Any:
         operands = [index(0), limit, index(1), *initial]
@@ -269,20 +300,23 @@ class _LoopBuilder:
         return op
 
     def _while(self, limit: Any, initial: list[Any]) -> Any:
+        # Bufferization compares what goes into and out of a region by position, so the tensors come first in each list.
         number, flag = ir.IndexType.get(), ir.IntegerType.get_signless(1)
         if self.condition is None or _always(self.condition):
             begin = arith.constant(flag, ir.IntegerAttr.get(flag, 1))
         else:
             begin = is_true(self.emitter, self.condition)
-        op = ir.Operation.create(
-            "scf.while", results=[number, *self.types], operands=[index(0), begin, *initial], regions=2
-        )
-        before = op.regions[0].blocks.append(number, flag, *self.types)
+        operands = [*initial, index(0), begin]
+        op = ir.Operation.create("scf.while", results=[*self.types, number], operands=operands, regions=2)
+        before = op.regions[0].blocks.append(*self.types, number, flag)
         with ir.InsertionPoint(before):
-            iteration, going, *carried = before.arguments
+            *carried, iteration, going = before.arguments
             if limit is not None:
                 going = arith.andi(going, arith.cmpi(arith.CmpIPredicate.slt, iteration, limit))
-            ir.Operation.create("scf.condition", operands=[going, iteration, *carried])
+            ir.Operation.create("scf.condition", operands=[going, *carried, iteration])
+        iteration = self.block.add_argument(number, ir.Location.current)
+        self.block.arguments[0].replace_all_uses_with(iteration)
+        self.block.erase_argument(0)
         self.block.append_to(op.regions[1])
         return op
 
@@ -297,6 +331,21 @@ class _LoopBuilder:
         grown = read_back(emitter, value, (count, *pile.shape[1:]), pile.source.dtype)
         order = list(range(1, grown.rank))
         return emitter.transpose(grown, [*order[:axis], 0, *order[axis:]])
+
+
+def _known(part: Tensor, outer: frozenset[Symbol]) -> bool:
+    return all(extent.symbols() <= outer for extent in part.shape)
+
+
+def _is_update(value: Any, argument: Any) -> bool:
+    """Whether a value is old state with parts of it overwritten, which happens in place."""
+    return value != argument and _updated(value) == argument
+
+
+def _updated(value: Any) -> Any:
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.insert_slice":
+        value = value.owner.operands[1]
+    return value
 
 
 def _always(condition: Tensor | None) -> bool:

@@ -47,14 +47,14 @@ module attributes {onnx.opset = {ai.onnx = 17 : i64}} {
 
 // A loop that ends by its condition, with state that grows: every iteration has a new tensor.
 // CHECK: %[[STATE:.*]] = bufferization.alloc_tensor() copy(%{{.*}}) : tensor<?xf32>
-// CHECK: scf.while (%[[I:.*]] = %{{.*}}, %[[GO:.*]] = %{{.*}}, %[[S:.*]] = %[[STATE]]) : (index, i1, tensor<?xf32>)
-// CHECK:   scf.condition(%[[GO]]) %[[I]], %[[S]]
+// CHECK: scf.while (%[[S:.*]] = %[[STATE]], %[[I:.*]] = %{{.*}}, %[[GO:.*]] = %{{.*}}) : (tensor<?xf32>, index, i1)
+// CHECK:   scf.condition(%[[GO]]) %[[S]], %[[I]]
 // CHECK: } do {
-// CHECK: ^bb0(%[[J:.*]]: index, %[[T:.*]]: tensor<?xf32>):
+// CHECK: ^bb0(%[[T:.*]]: tensor<?xf32>, %[[J:.*]]: index):
 // CHECK:   %[[OLD:.*]] = tensor.dim %[[T]]
-// CHECK:   %[[LONGER:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[%[[OLD]]]
+// CHECK:   %[[LONGER:.*]] = tensor.insert_slice %{{.*}} into %{{[a-z_0-9]+}}[%[[OLD]]]
 // CHECK:   %[[K:.*]] = arith.addi %[[J]]
-// CHECK:   scf.yield %[[K]], %{{.*}}, %[[LONGER]]
+// CHECK:   scf.yield %[[LONGER]], %[[K]]
 module attributes {onnx.opset = {ai.onnx = 17 : i64}} {
   func.func @main_graph(%x: tensor<1xf32> {onnx.name = "x"}, %c: tensor<i1> {onnx.name = "c"}) -> !onnx.unknown {
     %none = "onnx.NoValue"() : () -> none

@@ -13,6 +13,7 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.loops import Stack, Step, loop
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph, onnx_op
 from hip_compiler.core.conversion.regions import is_true
+from hip_compiler.core.conversion.stacking import stacking_loop
 from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
@@ -71,16 +72,16 @@ def convert_loop(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
         results = body.convert([counter, going, *inputs])
         return Step([results[number + 1] for number in carried], [results[number + 1] for number in scans], results[0])
 
-    states, stacks = loop(
+    result = stacking_loop(
         emitter,
         [initial[number] for number in carried],
         iterate,
         trip=_trip(emitter, op.optional(0)),
         condition=op.optional(1),
-        stacks=[Stack()] * len(scans),
+        stacks=len(scans),
     )
     results: list[Tensor | None] = [*initial, *[None] * (op.outputs - count)]
-    for number, value in zip([*carried, *scans], [*states, *stacks], strict=True):
+    for number, value in zip([*carried, *scans], [*result.states, *result.stacks], strict=True):
         results[number] = value
     return results[: op.outputs]
 
@@ -145,7 +146,7 @@ def convert_batched_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None
         results = _scan(emitter, body, initial, rows, {number: Stack() for number in wanted})
         return Step([], [result for result in results if result is not None])
 
-    _, stacks = loop(emitter, [], iterate, trip=batch, stacks=[Stack()] * (len(states) + len(wanted)))
+    stacks = loop(emitter, [], iterate, trip=batch, stacks=[Stack()] * (len(states) + len(wanted))).stacks
     positions = [*range(len(states)), *(len(states) + number for number in wanted)]
     return _at(positions, stacks, op.outputs)
 
@@ -175,8 +176,8 @@ def _scan(
         results = body.convert([*carried, *slices])
         return Step(results[: len(states)], [results[len(states) + number] for number in stacks])
 
-    final, stacked = loop(emitter, states, iterate, trip=trip, stacks=list(stacks.values()))
-    return [*final, *_at(list(stacks), stacked, body.outputs - len(states))]
+    result = loop(emitter, states, iterate, trip=trip, stacks=list(stacks.values()))
+    return [*result.states, *_at(list(stacks), result.stacks, body.outputs - len(states))]
 
 
 def pick(emitter: Emitter, source: Tensor, axis: int, position: Dim) -> Tensor:
