@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _DRAW = "random numbers: the expected values are one draw of another generator"
-_HALF = "expected values computed in float16 throughout; ours are the nearest float16 to the float64 result"
+_HALF = "expected values computed in float16 throughout; ours are nearer to float64 (largest error 4.0e-4, not 4.9e-4)"
 
 DISPUTED: dict[str, str] = {
     "test_bernoulli": _DRAW,

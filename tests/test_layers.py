@@ -136,10 +136,10 @@ def test_nothing_in_core_imports_the_driver() -> None:
     assert findings(sources(f"{PACKAGE}/core"), imports_driver) == []
 
 
-@pytest.mark.parametrize("name", LAYERS[-1])
+@pytest.mark.parametrize("name", ("toolchain", *LAYERS[-1]))
 def test_lowest_layer_loads_with_little(name: str) -> None:
-    """The build hook imports errors and knobs before anything is installed; the others need numpy at most."""
-    allowed = ["-S"] if name in ("errors", "knobs", "shapes") else []
+    """Build hooks import some before anything is installed; the others need numpy at most."""
+    allowed = ["-S"] if name in ("toolchain", "errors", "knobs", "shapes") else []
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import hip_compiler.{name}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-I", *allowed, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from hip_compiler.dtypes import stored
 from hip_compiler.errors import ErrorCode, HipCompilerError
 
 ALIGNMENT = 64
@@ -63,7 +64,7 @@ class ConstantPool:
         with path.open("wb") as file:
             for key, offset in self.offsets.items():
                 _pad_to(file, offset)
-                file.write(self.arrays[key].reshape(-1).view(np.uint8).data)
+                file.write(stored(self.arrays[key]).reshape(-1).view(np.uint8).data)
             _pad_to(file, self.size)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.registry.bitstream import producer
 from hip_compiler.registry.contributions import (
     BitcodeContribution,
     Contribution,
@@ -22,35 +19,11 @@ from hip_compiler.registry.contributions import (
 )
 from hip_compiler.registry.names import listing, nearest
 from hip_compiler.registry.records import PluginRecord
+from hip_compiler.registry.symbols import METADATA_GLOBALS, read_symbols
+from hip_compiler.toolchain import host_architecture
 
-MAGIC = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 RESERVED_PREFIXES = ("hipc_", "inference_", "llvm.")
-METADATA_GLOBALS = ("llvm.used", "llvm.compiler.used", "llvm.embedded.module", "llvm.cmdline")
 CONSTRUCTORS = ("llvm.global_ctors", "llvm.global_dtors")
-
-# One definition in LLVM's text: `@name = linkage ... kind`, `define linkage ... @name(`.
-_VALUE = re.compile(
-    r'^@(?:"(?P<quoted>[^"]*)"|(?P<plain>[-\w.$]+)) = (?P<words>.*?)\b(?P<kind>global|constant|alias|ifunc)\b', re.M
-)
-_FUNCTION = re.compile(r'^define (?P<words>.*?)@(?:"(?P<quoted>[^"]*)"|(?P<plain>[-\w.$]+))\(', re.M)
-_LOCAL = frozenset(("internal", "private"))
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A definition that is visible outside its module.
-
-    Attributes:
-        kind: function, global, alias or ifunc.
-        linkage: as LLVM spells it; ``external`` where the text has no word.
-    """
-
-    name: str
-    kind: str
-    linkage: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} '{self.name}' ({self.linkage})"
 
 
 def audit_plugin(
@@ -116,7 +89,7 @@ def _audit_launches(dialect: DialectContribution, kernels: Collection[str]) -> l
 def audit_kernels(kernels: KernelContribution) -> list[str]:
     """Every rule that kernels for a CPU break: they are bitcode that defines exactly the symbols it lists."""
     try:
-        symbols, triple = _read(_bytes(kernels))
+        symbols, triple = read_symbols(_bytes(kernels))
     except ValueError as error:
         return [f"{kernels.name}: {error}"]
     findings = []
@@ -137,7 +110,7 @@ def audit_kernels(kernels: KernelContribution) -> list[str]:
 def audit_bitcode(bitcode: BitcodeContribution, target: TargetContribution) -> list[str]:
     """Every rule that runtime bitcode breaks, one sentence each, with the symbol or version named."""
     try:
-        symbols, triple = _read(_bytes(bitcode))
+        symbols, triple = read_symbols(_bytes(bitcode))
     except ValueError as error:
         return [f"{bitcode.name}: {error}"]
     findings = [f"triple '{triple}' is not for {wanted}" for wanted in _triple_mismatch(triple, target)]
@@ -164,72 +137,21 @@ def audit_bitcode(bitcode: BitcodeContribution, target: TargetContribution) -> l
 
 def exported_symbols(bitcode: BitcodeContribution) -> tuple[str, ...]:
     """Names that the bitcode defines for others to see. It must have passed the audit."""
-    return tuple(symbol.name for symbol in _read(_bytes(bitcode))[0] if symbol.name not in METADATA_GLOBALS)
+    return tuple(symbol.name for symbol in read_symbols(_bytes(bitcode))[0] if symbol.name not in METADATA_GLOBALS)
 
 
 def _bytes(bitcode: BitcodeContribution | KernelContribution) -> bytes:
     return bitcode.source.read_bytes() if isinstance(bitcode.source, Path) else bitcode.source
 
 
-@lru_cache(maxsize=64)
-def _read(data: bytes) -> tuple[tuple[Symbol, ...], str]:
-    """Externally visible definitions, and the triple.
-
-    Raises:
-        ValueError: no LLVM bitcode that this LLVM reads, with the reason.
-    """
-    if not data.startswith(MAGIC):
-        raise ValueError(f"is no LLVM bitcode: it starts with {data[:4]!r}" if data else "is empty")
-    import llvmlite.binding as llvm
-
-    ours = ".".join(map(str, llvm.llvm_version_info))
-    writer = producer(data)
-    made_by = re.search(r"\d+", writer)
-    if made_by and int(made_by[0]) > llvm.llvm_version_info[0]:
-        raise ValueError(f"made by {writer}, which is newer than LLVM {ours}; build it with clang {ours.split('.')[0]}")
-    try:
-        module = llvm.parse_bitcode(data)
-        module.verify()
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"damaged bitcode of {writer or 'an unknown LLVM'}: {reason}") from error
-    return _symbols(str(module)), module.triple
-
-
-def _symbols(text: str) -> tuple[Symbol, ...]:
-    found = []
-    text = "\n".join(line for line in text.splitlines() if line.startswith(("@", "define ")))
-    for match in [*_VALUE.finditer(text), *_FUNCTION.finditer(text)]:
-        words = match["words"].split()
-        if _LOCAL & set(words):
-            continue
-        name = match["quoted"] or match["plain"]
-        kind = match.groupdict().get("kind", "function")
-        # A declaration (`external global`) defines nothing.
-        if name in METADATA_GLOBALS or (kind in ("global", "constant") and {"external", "extern_weak"} & set(words)):
-            continue
-        linkage = next((word for word in words if word in _LINKAGES), "external")
-        found.append(Symbol(name, "global" if kind == "constant" else kind, linkage))
-    return tuple(found)
-
-
-_LINKAGES = frozenset(
-    ("available_externally", "linkonce", "weak", "common", "appending", "linkonce_odr", "weak_odr", "external")
-)
-
-
 def _triple_mismatch(triple: str, target: TargetContribution) -> list[str]:
-    import llvmlite.binding as llvm
-
-    own = llvm.get_process_triple()
     if not triple:
         return []
     if target.architecture:
-        return (
-            [] if triple.split("-")[0] == target.architecture else [f"{target.architecture} (target '{target.name}')"]
-        )
-    same = _machine(triple) == _machine(own)
-    return [] if same else [f"this machine, {own} (target '{target.name}')"]
+        fits = triple.split("-")[0] == target.architecture
+        return [] if fits else [f"{target.architecture} (target '{target.name}')"]
+    own = f"{host_architecture()}-{sys.platform}"
+    return [] if _machine(triple) == _machine(own) else [f"this machine, {own} (target '{target.name}')"]
 
 
 def _machine(triple: str) -> tuple[str, str]:

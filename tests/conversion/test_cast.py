@@ -278,6 +278,28 @@ def test_cast_like_and_constants_of_narrow_types() -> None:
     assert results["chosen"].dtype == scale.dtype
 
 
+@pytest.mark.parametrize("name", [*NARROW_INTEGERS, "float8e4m3fn", "float4e2m1"])
+@pytest.mark.parametrize("rows", [2, 60])
+def test_contents_of_narrow_types_are_computed_with(name: str, rows: int) -> None:
+    """Inline and in constants.bin: rows that data picks, so that nothing is known at compile time."""
+    table = np.resize(codes(name), (rows, 5))
+    if BY_NAME[name].kind == "float":
+        table = np.where(np.isfinite(table.astype(np.float32)), table, np.ones((), table.dtype))
+    nodes = [
+        helper.make_node("Gather", ["table", "i"], ["rows"]),
+        helper.make_node("Cast", ["rows"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    info = helper.make_tensor_value_info("i", onnx.TensorProto.INT64, ["k"])
+    outputs = [helper.make_empty_tensor_value_info(each) for each in ("y", "rows")]
+    held = [onnx.numpy_helper.from_array(table, "table")]
+    graph = helper.make_graph(nodes, "g", [info], outputs, held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    picked = np.arange(rows)[::-1].copy()
+    results = hip_compiler.compile(model).run({"i": picked})
+    np.testing.assert_array_equal(results["y"], table.astype(np.float32)[::-1])
+    np.testing.assert_array_equal(results["rows"].astype(np.float32), table.astype(np.float32)[::-1])
+
+
 @pytest.mark.parametrize(
     ("source", "target", "bits"),
     [
@@ -306,6 +328,22 @@ def test_bit_cast_keeps_the_bits(source: str, target: str, bits: int) -> None:
     raw = np.dtype(f"u{a.itemsize}")
     mask = raw.type((1 << bits) - 1)
     np.testing.assert_array_equal(got.view(raw) & mask, expected.view(raw) & mask)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"), [("TopK", {}), ("Neg", {}), ("ReduceMax", {}), ("ArgMax", {}), ("Add", {}), ("Softmax", {})]
+)
+def test_arithmetic_on_narrow_floats_is_refused(op: str, attributes: dict[str, Any]) -> None:
+    """Their storage is that of bytes, which must not be taken for numbers."""
+    inputs = {"TopK": ["x", "k"], "Add": ["x", "x"]}.get(op, ["x"])
+    outputs = ["y", "i"] if op == "TopK" else ["y"]
+    node = helper.make_node(op, inputs, outputs, **attributes)
+    info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT8E4M3FN, [4])
+    k = onnx.numpy_helper.from_array(np.array([2]), "k")
+    graph = helper.make_graph([node], "g", [info], [helper.make_empty_tensor_value_info("y")], [k])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    with pytest.raises(hip_compiler.UnsupportedError, match="float8e4m3fn"):
+        hip_compiler.compile(model)
 
 
 def test_bit_cast_to_another_width_is_refused() -> None:

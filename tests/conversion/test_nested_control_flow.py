@@ -35,7 +35,8 @@ def test_a_count_that_is_an_extent() -> None:
           extents = Shape(x)
           rows = Gather(extents, zero)
           initial = Constant<value = float[4] {0.0, 0.0, 0.0, 0.0}>()
-          y, s = Loop (rows, , initial) <body = b (int64 i, bool go, float[4] a) => (bool on, float[4] an, float[4] sum) {
+          y, s = Loop (rows, , initial) <body = b (int64 i, bool go, float[4] a) =>
+                                                (bool on, float[4] an, float[4] sum) {
             on = Identity(go)
             row = Gather(x, i)
             an = Add(a, row)
@@ -96,7 +97,8 @@ def test_loops_with_conditions_in_each_other() -> None:
           zero = Constant<value = int64 {0}>()
           axis = Constant<value = int64[1] {0}>()
           c = Constant<value = bool {1}>()
-          y, n = Loop (, c, x, zero) <body = b (int64 i, bool go, float[1] a, int64 k) => (bool on, float[1] an, int64 kn) {
+          y, n = Loop (, c, x, zero) <body = b (int64 i, bool go, float[1] a, int64 k) =>
+                                            (bool on, float[1] an, int64 kn) {
             h, inner = Loop (, go, a, k) <
                 body = bb (int64 j, bool gi, float[1] u, int64 m) => (bool oi, float[1] un, int64 mn) {
               two = Constant<value = float[1] {2.0}>()

@@ -36,6 +36,7 @@ FAMILIES = (
     "selection",
     "softmax",
     "spectrum",
+    "tables",
     "unfold",
 )
 OPS: dict[str, OpDef] = {

@@ -10,10 +10,11 @@ import pytest
 
 from hip_compiler.core.dialects.hip.matmul import OPS as MATMUL_OPS
 from hip_compiler.core.dialects.hip.pool import OPS as POOL_OPS
-from tests.kernels.harness import build, call_op
+from hip_compiler.toolchain.levels import runnable_levels
+from tests.kernels.harness import call_op
 from tests.kernels.oracles import activate
 
-LEVELS = [level.name for level in build().runnable_levels()]
+LEVELS = [level.name for level in runnable_levels()]
 HALVES = [np.float16, ml_dtypes.bfloat16]
 
 

@@ -10,12 +10,13 @@ import pytest
 import hip_compiler
 from hip_compiler.core.dialects.hip.matmul_nbits import OPS
 from hip_compiler.core.passes.pack_quantized import pack_cells, pack_words, unpack_fields
+from hip_compiler.toolchain.levels import runnable_levels
 from tests.kernels.compare import BF16, assert_close, draw, widen
-from tests.kernels.harness import build, call_op
+from tests.kernels.harness import call_op
 from tests.llm.graphs import feeds_of, node_model, ours, run_both, runtime
 from tests.llm.oracles import Quantised, quantised
 
-LEVELS = [level.name for level in build().runnable_levels()]
+LEVELS = [level.name for level in runnable_levels()]
 
 
 def call(a: np.ndarray, q: Quantised, *, packed: bool, bias: np.ndarray | None = None, **rest: Any) -> np.ndarray:

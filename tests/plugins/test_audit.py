@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import llvmlite.binding as llvm
 import pytest
 
+from hip_compiler.registry import symbols
 from hip_compiler.registry.audit import audit_bitcode, exported_symbols
 from hip_compiler.registry.bitstream import producer
 from hip_compiler.registry.contributions import BitcodeContribution, TargetContribution
@@ -150,6 +153,49 @@ def hip_compiler_bitcode():
     done = site.cli("passes", plugins="one,two")
     assert "HIPC0403: symbol 'acme_f' for target 'host' is registered by plugin 'one' of vendor-one 1.0" in done.stderr
     assert "and by plugin 'two' of vendor-two 1.0" in done.stderr
+
+
+class TestKeptSymbols:
+    """What was read of a file is kept by content; nothing of it is believed when it is damaged."""
+
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path))
+        symbols.read_symbols.cache_clear()
+        return tmp_path / "symbols"
+
+    def read(self, data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[object, bool]:
+        """Symbols of bitcode as a new process reads them, and whether LLVM was asked."""
+        asked = []
+        fresh = symbols._read_fresh
+
+        def reading(data: bytes) -> object:
+            asked.append(data)
+            return fresh(data)
+
+        monkeypatch.setattr(symbols, "_read_fresh", reading)
+        symbols.read_symbols.cache_clear()
+        found = symbols.read_symbols(data)
+        monkeypatch.setattr(symbols, "_read_fresh", fresh)
+        return found, bool(asked)
+
+    def test_the_second_reading_needs_no_llvm(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first, second = self.read(bitcode(OURS), monkeypatch), self.read(bitcode(OURS), monkeypatch)
+        assert first[0] == second[0] == ((symbols.Symbol("acme_f", "function", "external"),), "")
+        assert (first[1], second[1]) == (True, False)
+        assert self.read(bitcode(OURS.replace("1", "2")), monkeypatch)[1]
+
+    @pytest.mark.parametrize("damage", ["", "{", "{}", "[1]", '{"triple": "", "symbols": [["a"]]}'])
+    def test_a_damaged_file_is_read_anew(self, folder: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        whole = self.read(bitcode(OURS), monkeypatch)[0]
+        (file,) = folder.iterdir()
+        file.write_text(damage)
+        assert self.read(bitcode(OURS), monkeypatch) == (whole, True)
+        assert self.read(bitcode(OURS), monkeypatch) == (whole, False)
+
+    def test_a_folder_that_cannot_be_written_to_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HIPC_CACHE_DIR", "/dev/null/cache")
+        assert self.read(bitcode(OURS), monkeypatch)[1] and self.read(bitcode(OURS), monkeypatch)[1]
 
 
 FAULTS = {

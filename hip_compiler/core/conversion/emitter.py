@@ -12,6 +12,7 @@ from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
+from hip_compiler.core.conversion.narrow_floats import is_narrow
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
@@ -29,6 +30,12 @@ from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, prod
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
 INT64 = BY_NAME["int64"]
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
+_MOVES = frozenset(
+    f"hip.{name}"
+    for name in ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "pad", "compress",
+                 "reverse_sequence", "one_hot")
+)  # fmt: skip
+"""Operations that only move elements: floats of 8 and 4 bits, whose storage is that of bytes, may pass."""
 
 
 class Emitter:
@@ -117,6 +124,12 @@ class Emitter:
         equal = arith.cmpi(arith.CmpIPredicate.eq, self.index_value(a), self.index_value(b))
         self.check(equal, f"{what}: extents {a} and {b} differ")
 
+    def check_all(self, flags: Tensor, message: str) -> None:
+        """Fail the run with the message unless every element of a bool tensor is true."""
+        every = self.reduce(flags, range(flags.rank), "min")
+        element = tensor.extract(self.value(every), [])
+        self.check(scalars.load(element, every.dtype).value, message)
+
     def run_time_extents(self, source: Tensor) -> tuple[Dim, ...]:
         """Elements of a rank-0 or rank-1 integer tensor as extents; read at run time where they are not known.
 
@@ -159,6 +172,10 @@ class Emitter:
             NotSupportedError: what the operation's verifier or shape function says.
         """
         definition = self.context.ops[name]
+        moves = name in _MOVES and attributes.get("reduction", "none") == "none"
+        for source in inputs.values():
+            if source is not None and is_narrow(source.dtype) and not moves:
+                raise NotSupportedError(f"{name} of {source.dtype}")
         values = [None if inputs.get(o.name) is None else self.value(inputs[o.name]) for o in definition.inputs]  # type: ignore[arg-type]
         carried = None
         if shapes is None:

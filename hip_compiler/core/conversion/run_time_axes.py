@@ -27,11 +27,10 @@ def axis_flags(emitter: Emitter, axes: Tensor, rank: int) -> list[Any]:
     def named(axis: Scalar, position: Scalar) -> Scalar:
         return (axis == position) | (axis + float(rank) == position)
 
-    def outside(axis: Scalar) -> Scalar:
-        return (axis < -rank) | (axis >= rank)
+    def inside(axis: Scalar) -> Scalar:
+        return (axis >= -rank) & (axis < rank)
 
-    wrong = emitter.reduce(emitter.elementwise(outside, [listed], _BOOL), (0, 1), "max")
-    emitter.check(negated(_is_set(emitter, wrong)), f"an axis is out of range for rank {rank}")
+    emitter.check_all(emitter.elementwise(inside, [listed], _BOOL), f"an axis is out of range for rank {rank}")
     found = emitter.reduce(emitter.elementwise(named, [listed, positions], _BOOL), (0,), "max")
     return [_is_set(emitter, found, axis) for axis in range(rank)]
 

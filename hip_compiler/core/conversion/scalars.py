@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hip_compiler.core.conversion import narrow_floats
+from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.mlir import arith, ir, math
 from hip_compiler.dtypes import BY_NAME, DType
 
@@ -51,6 +52,13 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
+        """Whether to compute with floats.
+
+        Raises:
+            NotSupportedError: the scalar is the bits of a float of 8 or 4 bits, which must be cast first.
+        """
+        if narrow_floats.is_narrow(self.dtype):
+            raise NotSupportedError(f"arithmetic on {self.dtype}")
         return self.dtype.kind == "float"
 
     @property
@@ -188,6 +196,8 @@ class Scalar:
 
     def apply(self, name: str, *others: Scalar) -> Scalar:
         """A function of the `math` dialect, by its name there."""
+        if narrow_floats.is_narrow(self.dtype):
+            raise NotSupportedError(f"arithmetic on {self.dtype}")
         return Scalar(getattr(math, name)(self.value, *(other.value for other in others)), self.dtype)
 
     def cast(self, dtype: DType, *, saturate: bool = True, round_mode: str = "up") -> Scalar:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +40,16 @@ class ConvertHipToLLVM:
             ordinary = [function for function in functions(module) if has_context(function)]
             for function in functions(module, kernels=True):
                 kernels.lower(function)
+            context.reports["ops"] = _summary(ordinary, {*context.ops, "hip.launch"})
             with_status = {function.attributes["sym_name"].value for function in ordinary}
             for function in ordinary:
                 FunctionLowering(build, kernels, function, context.ops, with_status).run()
+
+
+def _summary(ordinary: Sequence[Any], counted: Container[str]) -> dict[str, int]:
+    """How many operations of each kind the functions have, most frequent first."""
+    names = (op.operation.name for function in ordinary for block in function.regions[0] for op in block.operations)
+    return dict(Counter(name for name in names if name in counted).most_common())
 
 
 def has_context(function: Any) -> bool:

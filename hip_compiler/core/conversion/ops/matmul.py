@@ -8,10 +8,7 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS, NUMBERS
 from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim, product
-
-INT32 = BY_NAME["int32"]
 
 
 @onnx_op("MatMul", how="hip.matmul")
@@ -97,18 +94,3 @@ def convert_gemm(emitter: Emitter, op: OnnxOp) -> Tensor:
         return emitter.hip("hip.matmul", {"a": a, "b": b, "bias": bias}, [a.dtype], **flags)[0]
     scaled = multiply(emitter, a, b, **flags)
     return emitter.elementwise(lambda x, y: x + y * beta, [scaled, c], a.dtype, scaled.shape)
-
-
-@onnx_op("MatMulInteger", how="hip.matmul")
-def convert_matmul_integer(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Integer product of 8-bit operands, zero points taken off first."""
-    a, b = (_centred(emitter, op.input(i), op.optional(i + 2), column=i == 1) for i in range(2))
-    return multiply(emitter, a, b)
-
-
-def _centred(emitter: Emitter, x: Tensor, zero_point: Tensor | None, *, column: bool) -> Tensor:
-    if zero_point is None:
-        return emitter.cast(x, INT32)
-    if zero_point.rank == 1 and zero_point.shape != (dim(1),) and not column:
-        zero_point = emitter.reshape(zero_point, (*zero_point.shape, dim(1)))
-    return emitter.elementwise(lambda v, z: v.cast(INT32) - z.cast(INT32), [x, zero_point], INT32)

@@ -109,6 +109,13 @@ def convert_dynamic_quantize(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Quantisation to uint8 with a scale and zero point from the input's range, zero included."""
     x = op.input(0)
     op.require(x.dtype.name == "float", f"element type {x.dtype} is not defined for it")
+    scale, zero = dynamic_parameters(emitter, x)
+    y = emitter.elementwise(lambda v, s, z: quantize(v, s, z, UINT8), [x, scale, zero], UINT8)
+    return [y, scale, zero]
+
+
+def dynamic_parameters(emitter: Emitter, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Scale and uint8 zero point of a float tensor, from its range with zero in it."""
     axes = list(range(x.rank))
     low = emitter.elementwise(lambda v: v.minimum(0.0), [emitter.reduce(x, axes, "min")], FLOAT)
     high = emitter.elementwise(lambda v: v.maximum(0.0), [emitter.reduce(x, axes, "max")], FLOAT)
@@ -116,5 +123,4 @@ def convert_dynamic_quantize(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     zero = emitter.elementwise(
         lambda a, s: clamp((-(a / s)), 0.0, 255.0).apply("roundeven").cast(UINT8), [low, scale], UINT8
     )
-    y = emitter.elementwise(lambda v, s, z: quantize(v, s, z, UINT8), [x, scale, zero], UINT8)
-    return [y, scale, zero]
+    return scale, zero

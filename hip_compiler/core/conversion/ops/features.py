@@ -1,0 +1,205 @@
+"""Feature transforms of ai.onnx.ml on numbers; what concerns strings is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx_op
+from hip_compiler.core.conversion.ops.elementwise import NUMBERS, select
+from hip_compiler.core.conversion.scalars import Scalar
+from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.dtypes import BY_NAME, BY_NUMPY, DType
+from hip_compiler.shapes import Dim, dim
+
+DOMAIN = "ai.onnx.ml"
+FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
+
+
+@onnx_op("Scaler", domain=DOMAIN, how="linalg.generic")
+def convert_scaler(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """(x - offset) * scale, per feature."""
+    x = op.input(0)
+    op.require(x.dtype.name in NUMBERS and x.rank >= 1, f"element type {x.dtype}, rank {x.rank}")
+    offset, scale = (constant(np.asarray(op.attr(name), np.float32), FLOAT) for name in ("offset", "scale"))
+
+    def scaled(v: Scalar, o: Scalar, s: Scalar) -> Scalar:
+        return (v.cast(FLOAT) - o) * s
+
+    return emitter.elementwise(scaled, [x, offset, scale], FLOAT, x.shape)
+
+
+@onnx_op("Normalizer", domain=DOMAIN, how="linalg.generic")
+def convert_normalizer(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Rows divided by their maximum, by the sum of magnitudes or by the root of the sum of squares."""
+    x, norm = op.input(0), op.attr("norm", "MAX")
+    op.require(x.rank in (1, 2), f"rank {x.rank}")
+    values = emitter.cast(x, FLOAT)
+    before = {"MAX": lambda v: v, "L1": abs, "L2": lambda v: v * v}
+    op.require(norm in before, f"norm {norm}")
+    prepared = emitter.elementwise(before[norm], [values], FLOAT)
+    total = emitter.reduce(prepared, [x.rank - 1], "max" if norm == "MAX" else "sum")
+    column = emitter.reshape(total, (*x.shape[:-1], dim(1)))
+
+    def divided(v: Scalar, t: Scalar) -> Scalar:
+        size = t.apply("sqrt") if norm == "L2" else t
+        return select(t == 0.0, v, v / size, v)
+
+    return emitter.elementwise(divided, [values, column], FLOAT)
+
+
+@onnx_op("Binarizer", domain=DOMAIN, how="linalg.generic")
+def convert_binarizer(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """1 above a threshold, else 0."""
+    x, threshold = op.input(0), op.attr("threshold", 0.0)
+    op.require(x.dtype.name in NUMBERS, f"element type {x.dtype}")
+    # An integer is above a threshold when it is above the whole number below it.
+    bound = threshold if x.dtype.kind == "float" else int(np.floor(threshold))
+    return emitter.elementwise(lambda v: select(v > bound, 1, 0, v), [x], x.dtype)
+
+
+@onnx_op("Imputer", domain=DOMAIN, how="linalg.generic")
+def convert_imputer(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """One value, which may be NaN, replaced by a number per feature."""
+    x = op.input(0)
+    op.require(x.dtype.name in ("float", "double", "int32", "int64") and x.rank >= 1, f"element type {x.dtype}")
+    floats, integers = op.attr("imputed_value_floats", []), op.attr("imputed_value_int64s", [])
+    op.ignore("replaced_value_float", "replaced_value_int64")
+    is_float = x.dtype.kind == "float"
+    given = floats if is_float else integers
+    op.require(len(given) > 0, "no values to put in")
+    replaced = op.attr("replaced_value_float" if is_float else "replaced_value_int64", 0)
+    values = constant(np.asarray(given, x.dtype.numpy), x.dtype)
+
+    def filled(v: Scalar, value: Scalar) -> Scalar:
+        missing = v != v if is_float and np.isnan(replaced) else v == replaced
+        return select(missing, value, v, v)
+
+    return emitter.elementwise(filled, [x, values], x.dtype, x.shape)
+
+
+@onnx_op("ArrayFeatureExtractor", domain=DOMAIN, how="hip.gather")
+def convert_array_feature_extractor(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Columns picked by their numbers."""
+    x, indices = op.input(0), op.input(1)
+    op.require(x.rank >= 1, "a scalar input")
+    count: Dim = dim(1)
+    for extent in indices.shape:
+        count = count * extent
+    flat = emitter.reshape(indices, (count,))
+    axis = x.rank - 1
+    picked = emitter.hip("hip.gather", {"data": x, "indices": flat}, [x.dtype], axis=axis)[0]
+    return emitter.reshape(picked, (dim(1), count)) if x.rank == 1 else picked
+
+
+@onnx_op("FeatureVectorizer", domain=DOMAIN, how="copies into one buffer")
+def convert_feature_vectorizer(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Inputs side by side, as floats."""
+    op.ignore("inputdimensions")
+    parts = [emitter.cast(op.input(i), FLOAT) for i in range(len(op.inputs))]
+    rows = [part if part.rank == 2 else emitter.reshape(part, (*part.shape, dim(1))) for part in parts]
+    width = dim(0)
+    for row in rows:
+        emitter.check_equal(row.shape[0], rows[0].shape[0], "FeatureVectorizer, rows")
+        width = width + row.shape[1]
+    return rows[0] if len(rows) == 1 else emitter.concat(rows, 1, (rows[0].shape[0], width))
+
+
+def _positions(emitter: Emitter, x: Tensor, keys: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    """Position of every element in sorted keys (their number where it is none), and the keys' order."""
+    first = {}
+    for i, key in enumerate(keys.tolist()):
+        # Of equal keys the last counts; NaNs are one key.
+        first["nan" if key != key else key] = i
+    order = np.array(sorted(first.values(), key=lambda i: (keys[i] != keys[i], keys[i])), np.int64)
+    inputs = {"x": x, "keys": constant(keys[order], x.dtype)}
+    return emitter.hip("hip.lookup", inputs, [INT64])[0], order
+
+
+@onnx_op("LabelEncoder", domain=DOMAIN, since=2, how="hip.lookup and hip.gather")
+def convert_label_encoder(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Every number replaced by the one that a table has for it."""
+    x = op.input(0)
+    keys = _column(op, "keys", x.dtype)
+    values, otherwise = _values(op)
+    op.require(len(keys) == len(values) > 0, f"{len(keys)} keys for {len(values)} values")
+    positions, order = _positions(emitter, x, keys)
+    table = np.concatenate([values[order], otherwise.reshape(1)]).astype(values.dtype)
+    dtype = BY_NUMPY[table.dtype]
+    return emitter.hip("hip.gather", {"data": constant(table, dtype), "indices": positions}, [dtype], axis=0)[0]
+
+
+def _column(op: OnnxOp, side: str, dtype: DType) -> np.ndarray:
+    op.require(not op.attr(f"{side}_strings"), f"{side} that are strings")
+    for name in ("tensor", "int64s", "floats"):
+        given = op.attr(f"{side}_{name}")
+        if given is not None:
+            return np.asarray(given, dtype=dtype.numpy).reshape(-1)
+    raise NotSupportedError(f"no {side}")
+
+
+def _values(op: OnnxOp) -> tuple[np.ndarray, np.ndarray]:
+    """Values of a LabelEncoder, and what stands for an unknown key."""
+    op.ignore("default_string")
+    kinds: dict[str, tuple[Any, str, Any]] = {
+        "int64s": (np.int64, "default_int64", -1),
+        "floats": (np.float32, "default_float", -0.0),
+    }
+    op.ignore(*(default for _, default, _ in kinds.values()), "default_tensor")
+    op.require(not op.attr("values_strings"), "values that are strings")
+    for name, (numpy, default, unset) in kinds.items():
+        given = op.attr(f"values_{name}")
+        if given is not None:
+            return np.asarray(given, numpy), np.asarray(op.attr(default, unset), numpy)
+    tensor, default_tensor = op.attr("values_tensor"), op.attr("default_tensor")
+    op.require(tensor is not None, "no values")
+    values = np.asarray(tensor).reshape(-1)
+    op.require(values.dtype.kind in "fiu", "values that are strings")
+    unset = -1 if values.dtype.kind == "i" else 0
+    return values, np.asarray(unset if default_tensor is None else default_tensor, values.dtype).reshape(-1)[:1]
+
+
+@onnx_op("OneHotEncoder", domain=DOMAIN, how="hip.lookup and linalg.generic")
+def convert_one_hot_encoder(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """1 at the position of every category along a new last axis."""
+    x, categories = op.input(0), op.attr("cats_int64s", [])
+    op.require(not op.attr("cats_strings"), "categories that are strings")
+    op.require(len(categories) > 0 and x.dtype.name in NUMBERS, f"no categories for element type {x.dtype}")
+    whole = emitter.cast(x, INT64)
+    keys = np.asarray(categories, np.int64)
+    positions, order = _positions(emitter, whole, keys)
+    if not op.attr("zeros", 1):
+        known = emitter.elementwise(lambda p: p < len(order), [positions], BY_NAME["bool"])
+        emitter.check_all(known, "OneHotEncoder, an input that is none of the categories")
+    column = emitter.reshape(positions, (*x.shape, dim(1)))
+    places = np.full(len(keys), -1, np.int64)
+    places[order] = np.arange(len(order))
+
+    def hit(position: Scalar, place: Scalar) -> Scalar:
+        return (position == place).cast(FLOAT)
+
+    shape = (*x.shape, dim(len(keys)))
+    return emitter.elementwise(hit, [column, constant(places, INT64)], FLOAT, shape)
+
+
+def matrix(op: OnnxOp, name: str, rows: int) -> np.ndarray:
+    """Coefficients [rows, features]."""
+    values = np.asarray(op.attr(name, []), np.float32)
+    op.require(rows > 0 and values.size > 0 and values.size % rows == 0, f"{values.size} {name} for {rows} rows")
+    return values.reshape(rows, -1)
+
+
+def linear(emitter: Emitter, x: Tensor, coefficients: np.ndarray, intercepts: Sequence[float]) -> Tensor:
+    """x [rows, features] times coefficients [targets, features], plus intercepts."""
+    if x.rank not in (1, 2):
+        raise NotSupportedError(f"rank {x.rank}")
+    rows = emitter.cast(x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0])), FLOAT)
+    emitter.check_equal(rows.shape[1], dim(coefficients.shape[1]), "features and coefficients")
+    weights = constant(np.ascontiguousarray(coefficients.T), FLOAT)
+    bias = constant(np.asarray(intercepts, np.float32), FLOAT) if len(intercepts) else None
+    inputs = {"a": rows, "b": weights, "bias": bias, "residual": None}
+    shape = (rows.shape[0], dim(coefficients.shape[0]))
+    return emitter.hip("hip.matmul", inputs, [FLOAT], [shape])[0]

@@ -1,0 +1,95 @@
+"""From scores to classes: labels, and the transforms that operators of ai.onnx.ml apply to scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
+from hip_compiler.core.conversion.ops.elementwise import select, sigmoid
+from hip_compiler.core.conversion.scalars import Scalar
+from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.dtypes import BY_NAME
+from hip_compiler.shapes import dim
+
+INT64 = BY_NAME["int64"]
+
+
+def class_labels(op: OnnxOp, name: str) -> np.ndarray:
+    """Labels of a classifier as int64.
+
+    Raises:
+        NotSupportedError: labels that are strings, or none.
+    """
+    op.require(not op.attr("classlabels_strings"), "class labels that are strings")
+    labels = np.asarray(op.attr(name, []), np.int64)
+    op.require(labels.size > 0, "no class labels")
+    return labels
+
+
+def labels_of(emitter: Emitter, scores: Tensor, labels: np.ndarray) -> Tensor:
+    """The label of the first highest score of every row."""
+    attributes: dict[str, Any] = {"mode": "max", "axis": 1, "keepdims": False, "select_last_index": False}
+    best = emitter.hip("hip.arg_reduce", {"x": scores}, [INT64], **attributes)[0]
+    if np.array_equal(labels, np.arange(len(labels))):
+        return best
+    return emitter.hip("hip.gather", {"data": constant(labels, INT64), "indices": best}, [INT64], axis=0)[0]
+
+
+def one_score(
+    emitter: Emitter, score: Tensor, labels: np.ndarray, transform: str, *, probability: bool
+) -> tuple[Tensor, Tensor]:
+    """Label and both scores where one score [rows, 1] decides between two classes, as ONNX Runtime has it.
+
+    Args:
+        probability: the score is the second class's probability; otherwise its sign decides.
+    """
+    threshold = 0.5 if probability else 0.0
+    negative, positive = (constant(np.asarray(label), INT64) for label in labels)
+
+    def choose(v: Scalar, low: Scalar, high: Scalar) -> Scalar:
+        return select(v > threshold, high, low, high)
+
+    chosen = emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), negative, positive], INT64)
+    if transform == "LOGISTIC":
+        other = emitter.elementwise(lambda v: sigmoid(-v), [score], score.dtype)
+        score = emitter.elementwise(sigmoid, [score], score.dtype)
+    elif probability:
+        other = emitter.elementwise(lambda v: 1.0 - v, [score], score.dtype)
+    elif transform in ("NONE", "SOFTMAX", "SOFTMAX_ZERO"):
+        other = emitter.elementwise(lambda v: -v, [score], score.dtype)
+    else:
+        raise NotSupportedError(f"post_transform {transform}")
+    return chosen, emitter.concat([other, score], 1, (score.shape[0], dim(2)))
+
+
+def transformed(emitter: Emitter, scores: Tensor, transform: str) -> Tensor:
+    """Scores [rows, targets] after a transform.
+
+    Raises:
+        NotSupportedError: a transform that is not supported.
+    """
+    if transform == "NONE":
+        return scores
+    if transform == "LOGISTIC":
+        return emitter.elementwise(sigmoid, [scores], scores.dtype)
+    if transform == "SOFTMAX":
+        return emitter.hip("hip.softmax", {"x": scores}, [scores.dtype], axis=1, log=False)[0]
+    if transform == "SOFTMAX_ZERO":
+        return _softmax_zero(emitter, scores)
+    raise NotSupportedError(f"post_transform {transform}")
+
+
+def _softmax_zero(emitter: Emitter, scores: Tensor) -> Tensor:
+    """Softmax of the scores that are not 0; those stay 0."""
+    column = (scores.shape[0], dim(1))
+    largest = emitter.reshape(emitter.reduce(scores, [1], "max"), column)
+
+    def power(v: Scalar, m: Scalar) -> Scalar:
+        return select(v == 0.0, 0.0, (v - m).apply("exp"), v)
+
+    powers = emitter.elementwise(power, [scores, largest], scores.dtype)
+    total = emitter.reshape(emitter.reduce(powers, [1], "sum"), column)
+    return emitter.elementwise(lambda p, t: select(t == 0.0, 0.0, p / t, p), [powers, total], scores.dtype)
