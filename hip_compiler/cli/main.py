@@ -16,7 +16,7 @@ from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.version import own_version
 
-COMMANDS = ("compile", "run", "opt", "passes", "slots", "pipeline", "plugins", "inspect", "doctor")
+COMMANDS = ("compile", "run", "opt", "passes", "slots", "pipeline", "plugins", "coverage", "inspect", "doctor")
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 

@@ -83,20 +83,32 @@ class Expansion:
         found = {}
         for attribute in node.attribute:
             if attribute.ref_attr_name:
-                if attribute.ref_attr_name in self._op.attributes:
-                    found[attribute.name] = self._op.attributes[attribute.ref_attr_name]
-                continue
-            value = onnx.helper.get_attribute_value(attribute)
-            if isinstance(value, bytes):
-                value = value.decode()
-            elif isinstance(value, onnx.TensorProto):
-                value = onnx.numpy_helper.to_array(value)
-            elif isinstance(value, onnx.GraphProto):
-                value = _GraphSubgraph(self, value, values)
-            elif attribute.type == onnx.AttributeProto.STRINGS:
-                value = [text.decode() for text in value]
-            found[attribute.name] = value
+                value = self._op.attributes.get(attribute.ref_attr_name, self._default(attribute.ref_attr_name))
+                if value is not None:
+                    found[attribute.name] = value
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                found[attribute.name] = _GraphSubgraph(self, attribute.g, values)
+            else:
+                found[attribute.name] = _attribute_value(attribute)
         return found
+
+    def _default(self, name: str) -> Any:
+        """What an attribute of the operator is when a model does not give it; None: nothing."""
+        op = self._op
+        declared = onnx.defs.get_schema(op.op, op.version, op.domain).attributes[name].default_value
+        return None if declared.type == onnx.AttributeProto.UNDEFINED else _attribute_value(declared)
+
+
+def _attribute_value(attribute: onnx.AttributeProto) -> Any:
+    """Value of an attribute as Python and NumPy objects."""
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if attribute.type == onnx.AttributeProto.STRINGS:
+        return [text.decode() for text in value]
+    return value
 
 
 class _GraphSubgraph:
