@@ -52,7 +52,6 @@ def test_without_state_and_with_values_from_around() -> None:
 
 
 def test_batches_of_opset_8() -> None:
-    # ONNX Runtime refuses scalars here, so the state is a vector.
     same_as_onnxruntime(
         """g (float[B,2] s0, float[B,T,2] x) => (float[B,2] s, float[B,T,2] y) {
           s, y = Scan <num_scan_inputs=1, directions=[1],
