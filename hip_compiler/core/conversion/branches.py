@@ -10,7 +10,7 @@ from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.regions import UNKNOWN, apart, give, read_back, region_holder
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import ir
-from hip_compiler.shapes import Dim, dim
+from hip_compiler.shapes import Dim
 
 
 class RanksDifferError(NotSupportedError):
@@ -21,8 +21,6 @@ def branch(
     emitter: Emitter, condition: Any, then: Callable[[], Sequence[Tensor]], otherwise: Callable[[], Sequence[Tensor]]
 ) -> list[Tensor]:
     """Results of one of two branches.
-
-    A scalar beside a vector of one element becomes a vector: what broadcasts takes either.
 
     Args:
         condition: an `i1`.
@@ -43,7 +41,6 @@ def branch(
                 results = list(emit())
                 made.append(results)
                 values.append([apart(emitter.value(result)) for result in results])
-        _align_scalars(emitter, blocks, made, values)
         shapes = [_common(a, b, outer) for a, b in zip(*made, strict=True)]
         types = [emitter.tensor_type(shape, a.dtype) for shape, a in zip(shapes, made[0], strict=True)]
         for block, yielded in zip(blocks, values, strict=True):
@@ -58,21 +55,12 @@ def branch(
     return [read_back(emitter, *known) for known in zip(op.results, shapes, dtypes, strict=True)]
 
 
-def _align_scalars(emitter: Emitter, blocks: list[Any], made: list[list[Tensor]], values: list[list[Any]]) -> None:
-    for number, pair in enumerate(zip(*made, strict=True)):
-        if {source.rank for source in pair} != {0, 1} or any(source.size != 1 for source in pair):
-            continue
-        for side, source in enumerate(pair):
-            if source.rank == 0:
-                with ir.InsertionPoint(blocks[side]), emitter.scope():
-                    scalar = Tensor((), source.dtype, values[side][number])
-                    made[side][number] = emitter.reshape(scalar, (dim(1),))
-                    values[side][number] = made[side][number].value
-
-
 def _common(a: Tensor, b: Tensor, outer: frozenset[Any]) -> tuple[Dim, ...]:
     if a.dtype is not b.dtype:
         raise NotSupportedError(f"the branches give {a.dtype} and {b.dtype}")
+    if {a.rank, b.rank} == {0, 1} and a.size == b.size == 1:
+        # Both broadcast alike, so either could stand for both, and a result's rank would be wrong in silence.
+        raise NotSupportedError("one branch gives a scalar, the other a vector of one element")
     if a.rank != b.rank:
         raise RanksDifferError(f"the branches give tensors of {a.rank} and {b.rank} dimensions")
     return tuple(x if x == y and x.symbols() <= outer else UNKNOWN for x, y in zip(a.shape, b.shape, strict=True))
