@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -168,11 +167,6 @@ class _FunctionConversion:
             "shared": _shared(inputs, outputs),
         }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
-        self.context.reports["ops"] = Counter(
-            name
-            for op in block.operations
-            if (name := op.operation.name) in self.context.ops or name == "linalg.generic"
-        )
         self.old.erase()
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
 
