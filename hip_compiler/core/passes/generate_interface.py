@@ -141,6 +141,7 @@ class EntryPoints:
                 operands=[state, *arguments],
                 attributes={"callee": ir.FlatSymbolRefAttr.get(ENTRY)},
             ).result
+            build.call("hipc_end", [state])
             ir.Operation.create("func.return", operands=[status])
         return None
 

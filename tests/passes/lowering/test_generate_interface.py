@@ -47,6 +47,7 @@ def test_entry_points(passes: Any, check: Any, graph_interface: Any) -> None:
         CHECK: %[[SPECS:.*]] = llvm.mlir.addressof @[[TABLE]]
         CHECK: llvm.call @hipc_begin(%[[STATE]], %[[IO]], %[[SPECS]]
         CHECK: call @main_graph(%[[STATE]],
+        CHECK: llvm.call @hipc_end(%[[STATE]])
         CHECK: func.func @inference_cleanup
         CHECK: func.func @inference_last_error
         CHECK: func.func @inference_get_metadata_json
