@@ -71,7 +71,11 @@ CLANG = Knob(
     "HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package."
 )
 
-KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG)
+LLD = Knob(
+    "HIPC_LLD", "", "Path of the lld that links native artifacts; empty: ld.lld-22 or ld.lld from PATH, else ziglang's."
+)
+
+KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG, LLD)
 
 
 def cache_dir() -> Path:
