@@ -67,7 +67,7 @@ class Converter:
         if body is None:
             raise NotSupportedError("no conversion for this operator")
         op.read.update(op.attributes)
-        return Expansion(self.convert, self.findings, op, body, depth + 1).run()
+        return Expansion(self.convert, self.findings, op, body, depth + 1, self.opsets).run()
 
     def _claimed(self, op: OnnxOp, name: str) -> Sequence[Tensor]:
         """The operation that a plugin's claim names: inputs by position, attributes by name."""

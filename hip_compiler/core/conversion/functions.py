@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import onnx
@@ -25,6 +25,7 @@ class Expansion:
     Args:
         convert: converts an operator, given how deep in functions it is.
         findings: receives what `convert` cannot do; the expansion takes it out again to say it of the operator.
+        opsets: versions of the domains that the body does not import itself.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class Expansion:
         op: OnnxOp,
         body: onnx.FunctionProto,
         depth: int,
+        opsets: Mapping[str, int],
     ) -> None:
         self._convert = convert
         self._findings = findings
         self._op = op
         self._body = body
         self._depth = depth
-        self._opsets = {entry.domain: entry.version for entry in body.opset_import}
+        self._opsets = {**opsets, **{entry.domain: entry.version for entry in body.opset_import}}
 
     def run(self) -> Sequence[Tensor | None]:
         """Results of the operator.

@@ -378,8 +378,8 @@ def convert_depth_space(emitter: Emitter, op: OnnxOp) -> Tensor:
     n, c, h, w = x.shape
     if op.op == "SpaceToDepth":
         split = emitter.reshape(x, (n, c, h // block, dim(block), w // block, dim(block)))
-        moved = emitter.transpose(split, (0, 3, 5, 1, 2, 4))
-        return emitter.reshape(moved, (n, c * block * block, h // block, w // block))
+        order = (0, 3, 5, 1, 2, 4) if op.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+        return emitter.reshape(emitter.transpose(split, order), (n, c * block * block, h // block, w // block))
     depth = c // (block * block)
     if op.attr("mode", "DCR") == "DCR":
         split, order = emitter.reshape(x, (n, dim(block), dim(block), depth, h, w)), (0, 3, 4, 1, 5, 2)

@@ -6,10 +6,12 @@ from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
+from hip_compiler.core.conversion.ops.conv import pad_with
 from hip_compiler.core.conversion.ops.elementwise import FLOATS
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
-from hip_compiler.shapes import product
+from hip_compiler.shapes import dim, product
 
 INT64 = BY_NAME["int64"]
 
@@ -54,3 +56,39 @@ def convert_max_roi_pool(emitter: Emitter, op: OnnxOp) -> Tensor:
     height, width = op.attr("pooled_shape")
     attributes = {"output_height": height, "output_width": width, "spatial_scale": op.attr("spatial_scale", 1.0)}
     return emitter.hip("hip.max_roi_pool", {"x": x, "rois": op.input(1)}, [x.dtype], **attributes)[0]
+
+
+@onnx_op("MaxUnpool", how="hip.scatter_elements")
+def convert_max_unpool(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Elements put back where MaxPool took them from; zeros elsewhere.
+
+    Indices count elements of the whole tensor that kernel, strides and pads give; a larger `output_shape` adds zeros
+    at the end of every axis.
+    """
+    x, kernel = op.input(0), op.attr("kernel_shape")
+    op.require(x.rank == len(kernel) + 2, f"rank {x.rank}")
+    window = _per_axis(op, len(kernel))
+    strides, pads = window["strides"], window["pads"]
+    spatial = [
+        (x.shape[2 + i] - 1) * strides[i] + size - pads[i] - pads[len(kernel) + i] for i, size in enumerate(kernel)
+    ]
+    shape = (*x.shape[:2], *spatial)
+    zeros = Tensor((product(shape),), x.dtype, emitter.fill(0, (product(shape),), x.dtype))
+    flat = {
+        "data": zeros,
+        "indices": emitter.reshape(op.input(1), (product(op.input(1).shape),)),
+        "updates": emitter.reshape(x, (product(x.shape),)),
+    }
+    result = emitter.reshape(emitter.hip("hip.scatter_elements", flat, [x.dtype], axis=0)[0], shape)
+    wanted = op.optional(2)
+    if wanted is None:
+        return result
+    extents = emitter.run_time_extents(wanted)
+    op.require(len(extents) == x.rank, f"an output_shape of {len(extents)} numbers")
+    added = [extent - have for extent, have in zip(extents, shape, strict=True)]
+    for extent in added:
+        if extent.value is None:
+            fits = arith.cmpi(arith.CmpIPredicate.sge, emitter.index_value(extent), emitter.index_value(0))
+            emitter.check(fits, "output_shape is smaller than what is put back")
+        op.require(extent.value is None or extent.value >= 0, "output_shape smaller than what is put back")
+    return pad_with(emitter, result, [*[dim(0)] * x.rank, *added], 0.0)
