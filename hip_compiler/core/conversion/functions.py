@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.numpy_helper
 
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
-from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import Unsupported
 
@@ -78,7 +78,8 @@ class Expansion:
                 reasons = "; ".join(f"{f.op}: {f.reason}" for f in self._findings[before:])
                 del self._findings[before:]
                 raise NotSupportedError(f"its function body needs {reasons}")
-            values.update(zip(node.output, results, strict=False))
+            found = (None if isinstance(result, Absent) else result for result in results)
+            values.update(zip(node.output, found, strict=False))
 
     def _attributes(self, node: onnx.NodeProto, values: Values) -> dict[str, Any]:
         """Attributes of a node; references take the value of the function's attribute."""

@@ -23,11 +23,10 @@ _MEL = 2595 / math.log(10)
 """mel = _MEL * ln(1 + hertz / 700)"""
 
 
-@onnx_op("DFT", since=17, how="hip.dft")
+@onnx_op("DFT", since=17, how="hip.dft", dtypes=FLOATS)
 def convert_dft(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Discrete Fourier transform along one axis."""
     x, length = op.input(0), op.optional(1)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     at = op.optional(2) if op.version >= 20 else None
     if at is not None and at.constant is None:
         return _along_data(emitter, op, x, at)
@@ -74,11 +73,10 @@ def _lengths(emitter: Emitter, op: OnnxOp, given: Dim) -> tuple[Dim, Dim]:
     return count // 2 + 1 if half else count, dim(1 if to_real else 2)
 
 
-@onnx_op("STFT", since=17, how="linalg.generic, hip.dft")
+@onnx_op("STFT", since=17, how="linalg.generic, hip.dft", dtypes=FLOATS, limits="a signal of rank 3")
 def convert_stft(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Discrete Fourier transforms of frames, of a signal [batch, length, 1 or 2]."""
     signal, window, given = op.input(0), op.optional(2), op.optional(3)
-    op.require(signal.dtype.name in FLOATS, f"element type {signal.dtype} is not defined for it")
     op.require(signal.rank == 3, f"a signal of rank {signal.rank}")
     batch, length, parts = signal.shape
     step = emitter.run_time_extents(op.input(1))[0]
@@ -142,11 +140,10 @@ def convert_mel_weight_matrix(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(weight, [lines, filters, *counts, rate, low, high], dtype)
 
 
-@onnx_op("Det", how="hip.det")
+@onnx_op("Det", how="hip.det", dtypes=FLOATS)
 def convert_det(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Determinants of square matrices."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(x.rank >= 2, f"rank {x.rank}")
     emitter.check_equal(x.shape[-1], x.shape[-2], "Det, rows and columns")
     return emitter.hip("hip.det", {"x": x}, [x.dtype])[0]

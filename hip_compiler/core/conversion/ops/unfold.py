@@ -24,11 +24,10 @@ def _per_axis(op: OnnxOp, axes: int) -> dict[str, Any]:
     }
 
 
-@onnx_op("Col2Im", since=18, how="hip.col2im")
+@onnx_op("Col2Im", since=18, how="hip.col2im", dtypes=FLOATS)
 def convert_col2im(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Columns of sliding blocks added back into an image."""
     x, block = op.input(0), op.input(2)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     image, extents = emitter.run_time_extents(op.input(1)), emitter.run_time_extents(block)
     op.require(len(extents) == len(image), "image and block of different ranks")
     shape = (x.shape[0], x.shape[1] // product(extents), *image)
@@ -36,11 +35,10 @@ def convert_col2im(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.col2im", inputs, [x.dtype], [shape], **_per_axis(op, len(image)))[0]
 
 
-@onnx_op("DeformConv", since=19, how="hip.deform_conv")
+@onnx_op("DeformConv", since=19, how="hip.deform_conv", dtypes=FLOATS, limits="rank 4")
 def convert_deform_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Convolution whose taps are displaced by offsets."""
     x, w = op.input(0), op.input(1)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(x.rank == 4, f"rank {x.rank}")
     op.ignore("kernel_shape")
     inputs = {"x": x, "w": w, "offset": op.input(2), "bias": op.optional(3), "mask": op.optional(4)}
@@ -48,11 +46,10 @@ def convert_deform_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.deform_conv", inputs, [x.dtype], **_per_axis(op, 2), **groups)[0]
 
 
-@onnx_op("MaxRoiPool", how="hip.max_roi_pool")
+@onnx_op("MaxRoiPool", how="hip.max_roi_pool", dtypes=FLOATS)
 def convert_max_roi_pool(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Maximum over every cell of regions."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     height, width = op.attr("pooled_shape")
     attributes = {"output_height": height, "output_width": width, "spatial_scale": op.attr("spatial_scale", 1.0)}
     return emitter.hip("hip.max_roi_pool", {"x": x, "rois": op.input(1)}, [x.dtype], **attributes)[0]
