@@ -60,6 +60,11 @@ PASSES: tuple[PassContribution, ...] = (
     _pass(
         "hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."
     ),
+    _pass(
+        "hip-materialize-host-scalars",
+        "materialize_host_scalars:MaterializeHostScalars",
+        "What the host reads and writes of tensors on a device goes through the runtime.",
+    ),
     _pass("hip-expand-math", "expand_math:ExpandMath", "Elementary functions become arithmetic that vectorises."),
     _pass("convert-hip-to-llvm", "convert_hip_to_llvm:ConvertHipToLLVM", "Hip operations become calls of the runtime."),
     _pass("generate-interface", "generate_interface:GenerateInterface", "Write the entry points of the runtime ABI."),

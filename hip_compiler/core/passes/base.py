@@ -33,6 +33,11 @@ class PassContext:
     findings: list[Unsupported] = field(default_factory=list)
     reports: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def on_device(self) -> bool:
+        """Whether tensors live in the memory of a device, where the host cannot touch them."""
+        return self.target.device is not None
+
     def claim(self, domain: str, op: str, version: int) -> OnnxOpClaim | None:
         """The claim on an ONNX operator at an opset version of its domain, or None."""
         for claim in self.claims:
