@@ -16,6 +16,7 @@ from hip_compiler.registry.contributions import (
     TargetContribution,
 )
 from hip_compiler.registry.hookspecs import hookimpl
+from hip_compiler.core.targets import gpu_target, host_target
 from hip_compiler.slots.builtin import PIPELINES
 
 _PASSES = "hip_compiler.core.passes"
@@ -94,14 +95,6 @@ def hip_compiler_pipelines() -> list[PipelineContribution]:
 
 @hookimpl
 def hip_compiler_targets() -> list[TargetContribution]:
-    return [
-        TargetContribution(
-            name="host",
-            summary="This machine's CPU: vectorised, threaded, no GPU needed.",
-            features=frozenset({"packed-weights"}),
-            # A vendor may bring a better implementation of an operation; the runtime's own services stay.
-            overridable=frozenset(
-                op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering)
-            ),
-        )
-    ]
+    # A vendor may bring a better implementation of an operation; the runtime's own services stay.
+    operations = frozenset(op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering))
+    return [host_target(operations), gpu_target(operations)]

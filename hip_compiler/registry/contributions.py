@@ -291,8 +291,8 @@ class KernelContribution:
 
 
 @dataclass(frozen=True)
-class DeviceContribution:
-    """The device of a target whose tensors do not live in the memory of the host.
+class Device:
+    """The kind of device of a target whose tensors do not live in the memory of the host.
 
     Attributes:
         triple: LLVM triple of its code.
@@ -329,7 +329,7 @@ class TargetContribution:
     features: frozenset[str] = frozenset()
     architecture: str = ""
     overridable: frozenset[str] = frozenset()
-    device: DeviceContribution | None = None
+    device: Device | None = None
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ class _Loaded:
         code = machine_code(artifact, runtime_bitcode)
         start = time.perf_counter()
         program = Program([code.image], metadata.libraries, code.runtime)
-        files = MappedFiles(artifact.folder, [metadata.constants.file] if metadata.constants else [])
+        files = MappedFiles(artifact.folder, [entry.file for entry in metadata.data_files])
         self.artifact = artifact
         self.state = State(program, files, num_threads)
         self.relinked = not code.cached

@@ -238,9 +238,7 @@ class LLVMBuilder:
         self._symbols.add(f"{stem}_{number}")
         return f"{stem}_{number}"
 
-    def function(
-        self, symbol: str, arguments: Sequence[Any], *, inline: bool = True, internal: bool = True
-    ) -> Any:
+    def function(self, symbol: str, arguments: Sequence[Any], *, inline: bool = True, internal: bool = True) -> Any:
         """An `llvm.func` without results and, as yet, without blocks, at the current insertion point."""
         self._symbols.add(symbol)
         signature = llvm.FunctionType.get(self.void, list(arguments))

@@ -9,7 +9,7 @@ from hip_compiler.core.passes.llvm_kernels import KernelLowering
 from hip_compiler.core.passes.llvm_operands import OperandLowering
 
 DEVICE = "hip.device"
-"""Marks functions that run on the device; the value `entry` marks those that the host launches."""
+"""Marks functions that run on the device; those that the host launches carry the value `entry`."""
 THREAD = "hipc_device_thread"
 """`i64` of the calling thread's number in the launch; codegen defines it for every kind of device."""
 
@@ -20,8 +20,6 @@ class DeviceKernelLowering(KernelLowering):
     An entry takes the arguments in the order of the slots, memory as a pointer to global memory, then the number of
     iterations: threads beyond it do nothing.
     """
-
-    inline = True
 
     def launch(self, op: Any, operands: OperandLowering, slots: Any, context: Any) -> Any:
         """Store the arguments of a `hip.launch` in its slots, and call the runtime with their addresses."""
@@ -38,6 +36,11 @@ class DeviceKernelLowering(KernelLowering):
     def slots(self, op: Any) -> int:
         """Slots for the arguments of a `hip.launch` at most, and as many for their addresses."""
         return 2 * super().slots(op)
+
+    def _function(self, name: str, types: list[Any]) -> Any:
+        kernel = self._build.function(name, types)
+        kernel.attributes[DEVICE] = ir.StringAttr.get("kernel")
+        return kernel
 
     def _write_entry(self, symbol: str, name: str, types: list[Any], leading: int, flat: int) -> None:
         build = self._build

@@ -31,9 +31,6 @@ class KernelLowering:
     to their first element), then the dynamic sizes and strides of each memref behind the first `flat` ones.
     """
 
-    inline = False
-    """Whether kernels may go into their entries: there they would lose what `noalias` says about their arguments."""
-
     def __init__(self, build: LLVMBuilder, module: Any) -> None:
         self._build = build
         self._end = ir.InsertionPoint(module.regions[0].blocks[0])
@@ -42,7 +39,6 @@ class KernelLowering:
 
     def lower(self, function: Any) -> None:
         """Replace a kernel by an `llvm.func` over bare pointers, and write its entry function."""
-        build = self._build
         name = function.attributes["sym_name"].value
         flat = function.attributes["hip.flat"].value
         block = function.regions[0].blocks[0]
@@ -61,7 +57,7 @@ class KernelLowering:
         attributes += [ir.DictAttr.get({})] * (len(types) - len(attributes))
         symbol = f"{name}_entry"
         with self._end, function.location:
-            kernel = build.function(name, types, inline=self.inline)
+            kernel = self._function(name, types)
             kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
             for part in list(function.regions[0].blocks):
                 part.append_to(kernel.regions[0])
@@ -75,7 +71,7 @@ class KernelLowering:
         return sum(1 + (2 * kind.rank if isinstance(kind, ir.MemRefType) else 0) for kind in values)
 
     def launch(self, op: Any, operands: OperandLowering, slots: Any, context: Any) -> Any:
-        """Store the arguments of a `hip.launch` in its slots, and call the runtime; its status, None where it has none."""
+        """Store the arguments of a `hip.launch` in its slots, and call the runtime; its status, or None."""
         build = self._build
         entry, _ = self._store_arguments(op, operands, slots)
         counts = [build.cast(value, build.i64) for value in list(op.operands)[:2]]
@@ -99,6 +95,10 @@ class KernelLowering:
         for position, word in enumerate(words + trailing):
             build.store(word, build.element(slots, position, build.i64))
         return entry, len(words) + len(trailing)
+
+    def _function(self, name: str, types: list[Any]) -> Any:
+        # Inlined into its entry, the kernel would lose what `noalias` says about its arguments.
+        return self._build.function(name, types, inline=False)
 
     def _end_with_llvm_return(self, function: Any) -> None:
         for block in function.regions[0].blocks:

@@ -34,9 +34,7 @@ class MaterializeHostScalars:
 
 def _read(op: Any) -> None:
     memory, *indices = op.operands
-    read = ir.Operation.create(
-        "hip.read_scalar", results=[op.results[0].type], operands=[_element(memory, indices)]
-    )
+    read = ir.Operation.create("hip.read_scalar", results=[op.results[0].type], operands=[_element(memory, indices)])
     op.results[0].replace_all_uses_with(read.result)
 
 
