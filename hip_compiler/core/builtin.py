@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from hip_compiler.core.targets import gpu_target, host_target
 from hip_compiler.registry.contributions import (
     CallLowering,
     DialectContribution,
@@ -16,7 +17,6 @@ from hip_compiler.registry.contributions import (
     TargetContribution,
 )
 from hip_compiler.registry.hookspecs import hookimpl
-from hip_compiler.core.targets import gpu_target, host_target
 from hip_compiler.slots.builtin import PIPELINES
 
 _PASSES = "hip_compiler.core.passes"
