@@ -128,12 +128,17 @@ class LLVMBuilder:
 
     def add(self, a: Any, b: Any) -> Any:
         return ir.Operation.create(
-            "llvm.add", results=[a.type], operands=[a, b], attributes={"overflowFlags": self._i32(0)}
+            "llvm.add", results=[a.type], operands=[a, b], attributes={"overflowFlags": self._i32(1)}
         ).result
 
-    def minimum(self, a: Any, b: Any) -> Any:
-        """The lesser of two signed integers."""
-        return ir.Operation.create("llvm.intr.smin", results=[a.type], operands=[a, b]).result
+    def is_less(self, a: Any, b: Any) -> Any:
+        """Whether one signed integer is less than another; `i1`."""
+        return ir.Operation.create(
+            "llvm.icmp",
+            results=[ir.IntegerType.get_signless(1)],
+            operands=[a, b],
+            attributes={"predicate": ir.IntegerAttr.get(self.i64, 2)},
+        ).result
 
     def generic_pointer(self, pointer: Any) -> Any:
         """A pointer to a device's global memory as one without an address space."""

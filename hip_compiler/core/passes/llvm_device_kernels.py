@@ -49,11 +49,15 @@ class DeviceKernelLowering(KernelLowering):
         entry = build.function(symbol, [*outside, build.i64], internal=False)
         entry.attributes[DEVICE] = ir.StringAttr.get("entry")
         block = entry.regions[0].blocks.append(*outside, build.i64)
+        work, done = block.create_after(), block.create_after()
         *arguments, iterations = block.arguments
         with ir.InsertionPoint(block):
-            inside = [build.generic_pointer(a) if a.type == build.global_pointer else a for a in arguments]
             begin = build.call(THREAD, [], build.i64)
-            following = build.add(begin, build.constant(1))
-            end = build.minimum(following, iterations)
+            build.branch_if(build.is_less(begin, iterations), work, done, [])
+        with ir.InsertionPoint(work):
+            inside = [build.generic_pointer(a) if a.type == build.global_pointer else a for a in arguments]
+            end = build.add(begin, build.constant(1))
             build.call(name, [*inside[:leading], begin, end, *inside[leading:]])
+            ir.Operation.create("llvm.br", successors=[done])
+        with ir.InsertionPoint(done):
             ir.Operation.create("llvm.return")
