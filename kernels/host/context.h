@@ -47,16 +47,21 @@ struct Pool {
   void *body;
   int64_t iterations;
   uint32_t chunks;
+  // Jobs shared since the run began; written by the thread that holds `busy`.
+  uint32_t jobs;
   // Number of the job in the high half, chunks nobody has taken in the low half.
   alignas(64) uint64_t ticket;
   alignas(64) uint32_t done;
   uint32_t caller_waits;
   alignas(64) uint32_t sleepers;
-  uint32_t busy, stop;
+  // `wakes` counts runs that called the workers before they had a job for them.
+  uint32_t busy, stop, running, wakes;
 };
 
 void pool_init(Pool *pool, int32_t num_threads);
 void pool_destroy(Pool *pool);
+void pool_begin_run(Pool *pool);
+void pool_end_run(Pool *pool);
 
 } // namespace hipc
 

@@ -204,10 +204,14 @@ HIPC_EXPORT int32_t hipc_begin(hipc_context *context, const hipc_io *io, const h
     if (int32_t status = check_input(context, io->inputs + i, specs + i)) return status;
   if (int32_t status = check_symbols(context, io, specs)) return status;
   context->message[0] = 0;
+  pool_begin_run(&context->pool);
   return HIPC_OK;
 }
 
-HIPC_EXPORT int32_t hipc_end(hipc_context *) { return HIPC_OK; }
+HIPC_EXPORT int32_t hipc_end(hipc_context *context, int32_t status) {
+  pool_end_run(&context->pool);
+  return status;
+}
 
 HIPC_EXPORT const void *hipc_constants(hipc_context *context) { return context->constants; }
 

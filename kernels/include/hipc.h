@@ -96,8 +96,9 @@ int32_t hipc_name_symbols(hipc_context *context, const char *const *names, int64
 // Starts a run: checks every input against its specification, then forgets the last error.
 int32_t hipc_begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *specs, int64_t num_inputs,
                    int64_t num_symbols);
-// Ends a run that reached its end. Outputs of host memory are complete when it returns.
-int32_t hipc_end(hipc_context *context);
+// Ends a run that hipc_begin has let begin, and that went as `status` says; the status that the run ends with. Outputs in
+// host memory are complete when it returns HIPC_OK. Idle threads may sleep.
+int32_t hipc_end(hipc_context *context, int32_t status);
 // Start of constants.bin in memory, 64-byte aligned; on a GPU target in device memory.
 const void *hipc_constants(hipc_context *context);
 // Arena of a pool domain, at least `bytes` long, 64-byte aligned; NULL when memory ran out (the error is kept).

@@ -186,7 +186,7 @@ def test_device_memory_is_refused() -> None:
         assert b"outputs in device memory" in LIB.hipc_last_error(handle)
         io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(0), 0)
         assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == 0
-        assert LIB.hipc_end(handle) == 0
+        assert LIB.hipc_end(handle, 0) == 0
 
 
 def alloc_output(handle: ctypes.c_void_p, shape: Sequence[int], answer: int | None) -> tuple[int | None, list[object]]:
