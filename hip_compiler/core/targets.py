@@ -75,7 +75,7 @@ def gpu_target(overridable: frozenset[str]) -> TargetContribution:
             triple="amdgcn-amd-amdhsa" if amd else "nvptx64-nvidia-cuda",
             architectures=AMD if amd else NVIDIA,
             default=AMD_FAMILIES if amd else NVIDIA[:1],
-            library=devicecode.library,
+            library=lambda architecture: devicecode.read().get(architecture),
         ),
     )
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvmlite
@@ -16,7 +14,7 @@ from hip_compiler.core.passes.llvm_device_kernels import DEVICE, THREAD
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.cpu import OptLevel
 from hip_compiler.runtime.linker import optimise
-from hip_compiler.toolchain.lld import link
+from hip_compiler.toolchain.lld import link_code_object
 
 BLOCK = 256
 """Threads of a workgroup of a generated kernel; the runtime launches so many."""
@@ -155,7 +153,7 @@ def device_code(text: str, triple: str, architecture: str, opt_level: OptLevel) 
         _check_complete(module)
         if triple.startswith("nvptx"):
             return machine.emit_assembly(module).encode() + b"\0"
-        return _link(machine.emit_object(module), architecture)
+        return link_code_object(machine.emit_object(module), f"the code object for {architecture}")
     except RuntimeError as error:
         raise HipCompilerError(
             ErrorCode.CODEGEN, f"LLVM cannot make code for {architecture}", why=str(error).strip()
@@ -176,11 +174,3 @@ def _check_complete(module: llvmlite.ModuleRef) -> None:
             why="they are functions of the C library, for which there is no arithmetic expansion yet",
             hint="compile the model for the host target",
         )
-
-
-def _link(image: bytes, architecture: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="hipc-") as folder:
-        source, target = Path(folder, "kernels.o"), Path(folder, "kernels.co")
-        source.write_bytes(image)
-        link(["-shared", source, "-o", target], f"the code object for {architecture}")
-        return target.read_bytes()
