@@ -70,8 +70,12 @@ CACHE_DIR = Knob("HIPC_CACHE_DIR", "", "Folder of the compile cache; empty: the 
 CLANG = Knob(
     "HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package."
 )
+LLD = Knob(
+    "HIPC_LLD", "", "Path of the LLD that links code objects and shared libraries; empty: from PATH, ROCm or ziglang."
+)
+ROCM_PATH = Knob("ROCM_PATH", "/opt/rocm", "Folder of the ROCm installation.")
 
-KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG)
+KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG, LLD, ROCM_PATH)
 
 
 def cache_dir() -> Path:

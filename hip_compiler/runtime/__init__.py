@@ -4,7 +4,20 @@ from hip_compiler.runtime.artifact import Artifact, publish
 from hip_compiler.runtime.binding import Binding
 from hip_compiler.runtime.linker import Bitcode
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.native_file import NativeArtifact
+from hip_compiler.runtime.native_link import link_native
 from hip_compiler.runtime.outputs import empty
 from hip_compiler.runtime.session import Session
 
-__all__ = ["Artifact", "Binding", "Bitcode", "Metadata", "Session", "TensorInfo", "empty", "publish"]
+__all__ = [
+    "Artifact",
+    "Binding",
+    "Bitcode",
+    "Metadata",
+    "NativeArtifact",
+    "Session",
+    "TensorInfo",
+    "empty",
+    "link_native",
+    "publish",
+]

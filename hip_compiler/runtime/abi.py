@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 MAX_RANK = 8
 
 INIT = "inference_init"
@@ -60,7 +60,13 @@ AllocateOutput = ctypes.CFUNCTYPE(
 class Files(ctypes.Structure):
     """`hipc_fs`."""
 
-    _fields_ = [("self", ctypes.c_void_p), ("map", MapFile), ("num_threads", ctypes.c_int32)]
+    _fields_ = [
+        ("self", ctypes.c_void_p),
+        ("map", MapFile),
+        ("num_threads", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("graph_capture", ctypes.c_int32),
+    ]
 
 
 class Io(ctypes.Structure):
@@ -71,6 +77,9 @@ class Io(ctypes.Structure):
         ("num_inputs", ctypes.c_int64),
         ("allocator", ctypes.c_void_p),
         ("alloc_output", AllocateOutput),
+        ("inputs_on_device", ctypes.POINTER(ctypes.c_uint8)),
+        ("outputs_on_device", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
     ]
 
 

@@ -195,6 +195,12 @@ HIPC_EXPORT int32_t hipc_begin(hipc_context *context, const hipc_io *io, const h
   }
   for (int64_t i = 0; i < num_symbols; i++) context->symbols[i] = {0, -1, 0};
   for (int64_t i = 0; i < num_inputs; i++)
+    if (io->inputs_on_device && io->inputs_on_device[i])
+      return hipc_error(context, HIPC_ERROR_INPUT, "input '%s' is in device memory; the host target takes host memory",
+                        specs[i].name);
+  if (io->outputs_on_device)
+    return hipc_error(context, HIPC_ERROR_OUTPUT, "outputs in device memory were asked for; the host target has none");
+  for (int64_t i = 0; i < num_inputs; i++)
     if (int32_t status = check_input(context, io->inputs + i, specs + i)) return status;
   if (int32_t status = check_symbols(context, io, specs)) return status;
   context->message[0] = 0;
@@ -202,7 +208,10 @@ HIPC_EXPORT int32_t hipc_begin(hipc_context *context, const hipc_io *io, const h
   return HIPC_OK;
 }
 
-HIPC_EXPORT void hipc_end(hipc_context *context) { pool_end_run(&context->pool); }
+HIPC_EXPORT int32_t hipc_end(hipc_context *context, int32_t status) {
+  pool_end_run(&context->pool);
+  return status;
+}
 
 HIPC_EXPORT const void *hipc_constants(hipc_context *context) { return context->constants; }
 

@@ -16,7 +16,7 @@ from hip_compiler.core.conversion.narrow_floats import is_narrow
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
-from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList, constant
 from hip_compiler.core.dialects.access import DTYPES, create_op
 from hip_compiler.core.dialects.check import check_op
 from hip_compiler.core.dialects.dense import storage_dense
@@ -72,7 +72,14 @@ class Emitter:
         return self.extents.value(dim(extent))
 
     def value(self, source: Tensor) -> Any:
-        """The SSA value of a tensor; contents known at compile time become an operation here."""
+        """The SSA value of a tensor; contents known at compile time become an operation here.
+
+        Raises:
+            NotSupportedError: a sequence or an empty optional, which has no value at run time.
+        """
+        if isinstance(source, (TensorList, Absent)):
+            kind = "a sequence" if isinstance(source, TensorList) else "an optional"
+            raise NotSupportedError(f"{kind} that is needed at run time: only tensors exist there")
         if source.value is None:
             if source.constant is not None:
                 source.value = self._constant_value(source)
