@@ -31,6 +31,11 @@ PASSES: tuple[PassContribution, ...] = (
         "simplify-onnx", "simplify_onnx:SimplifyOnnx", "Fold constants, drop what does nothing, fuse exporter patterns."
     ),
     _pass(
+        "onnx-keep-last-position",
+        "keep_last_position:KeepLastPosition",
+        "Compute only the last position of an output such as logits.",
+    ),
+    _pass(
         "hip-add-context-arg", "add_context_arg:AddContextArg", "Give every function the run's context as argument 0."
     ),
     _pass(

@@ -20,6 +20,8 @@ class CompileOptions:
         timing: collect seconds per pass.
         dump_dir: folder that receives the IR after every pass.
         verify_each: verify the IR after every pass.
+        last_position: output `[batch, position, ...]`, such as logits, of which only the last position is computed; empty:
+            none is cut.
         cache: keep the artifact in the folder HIPC_CACHE_DIR, and take it from there when nothing has changed.
     """
 
@@ -32,4 +34,5 @@ class CompileOptions:
     timing: bool = False
     dump_dir: Path | None = None
     verify_each: bool = True
+    last_position: str = ""
     cache: bool = False
