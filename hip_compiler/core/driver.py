@@ -27,11 +27,13 @@ from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
-from hip_compiler.runtime import Artifact, Metadata, publish
+from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.metadata import pairs, tensors
 
 INTERFACE = "hip.interface"
+FORMATS = ("bitcode", "native")
+"""What a compilation makes: a folder with bitcode, or a shared library."""
 _TOOLCHAIN = ("hip-compiler", "torch-mlir", "llvmlite", "onnx", "numpy")
 
 
@@ -90,6 +92,19 @@ def compile_model(
     if cache_entry(model, options, registry) == entry:
         compiled.artifact.save(entry)
     return compiled
+
+
+def compile_native(
+    model: str | Path | bytes | onnx.ModelProto,
+    options: CompileOptions,
+    *,
+    output: Path | None = None,
+    progress: Callable[[str], None] = lambda phase: None,
+) -> tuple[NativeArtifact, CompileReport]:
+    """Compile an ONNX model to a native artifact; arguments and errors as `compile_model` and `link_native`."""
+    compiled = compile_model(model, options, progress=progress)
+    with _Phases(compiled.report.phases, progress)("link"):
+        return link_native(compiled.artifact, output), compiled.report
 
 
 def _compile(

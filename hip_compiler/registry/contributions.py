@@ -106,6 +106,10 @@ class OperandDef:
     variadic: bool = False
 
 
+MAX_OP_VALUES = 1024
+"""Elements of an input up to which a shape function sees the contents: shapes, pads, axes, not weights."""
+
+
 @dataclass(frozen=True)
 class OpShapes:
     """What a shape function sees.
@@ -114,7 +118,8 @@ class OpShapes:
         inputs: shape of every input, by operand name; ``None`` where an optional input is absent.
         dtypes: storage element type of every input, as MLIR text, by operand name.
         attributes: attributes as Python values, defaults filled in.
-        values: contents of inputs known at compile time, as (possibly symbolic) extents, by operand name.
+        values: contents of integer inputs known at compile time, as (possibly symbolic) extents, by operand name;
+            of inputs of at most `MAX_OP_VALUES` elements.
     """
 
     inputs: Mapping[str, Shape | None]

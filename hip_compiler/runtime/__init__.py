@@ -3,6 +3,8 @@
 from hip_compiler.runtime.artifact import Artifact, publish
 from hip_compiler.runtime.linker import Bitcode
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.native_file import NativeArtifact
+from hip_compiler.runtime.native_link import link_native
 from hip_compiler.runtime.session import Session
 
-__all__ = ["Artifact", "Bitcode", "Metadata", "Session", "TensorInfo", "publish"]
+__all__ = ["Artifact", "Bitcode", "Metadata", "NativeArtifact", "Session", "TensorInfo", "link_native", "publish"]

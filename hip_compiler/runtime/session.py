@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,8 +23,10 @@ from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.jit import Program
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
-from hip_compiler.runtime.state import MappedFiles, State
+from hip_compiler.runtime.shared_library import SharedLibrary
+from hip_compiler.runtime.state import MappedFiles, Place, State
 
 
 class Session:
@@ -33,9 +36,10 @@ class Session:
     `with` block, or drop it, and everything is given back.
 
     Args:
-        artifact: the compiled model, or the path of its folder.
+        artifact: the compiled model, or the path of its folder or native file.
         num_threads: threads of a run; 0: HIPC_NUM_THREADS, else one per available core.
-        runtime_bitcode: runtime of the artifact's target; None: this package's host runtime.
+        runtime_bitcode: runtime of the artifact's target; None: this package's host runtime. A native artifact has
+            its own.
 
     Attributes:
         seconds: how long each step of loading took.
@@ -48,7 +52,7 @@ class Session:
 
     def __init__(
         self,
-        artifact: Artifact | str | os.PathLike[str],
+        artifact: Artifact | NativeArtifact | str | os.PathLike[str],
         num_threads: int = 0,
         *,
         runtime_bitcode: Path | None = None,
@@ -57,7 +61,11 @@ class Session:
             raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
         threads = num_threads or knobs.NUM_THREADS.read()
         if isinstance(artifact, Artifact):
-            loaded = _Loaded(artifact, threads, runtime_bitcode)
+            loaded = _load_folder(artifact, threads, runtime_bitcode)
+        elif isinstance(artifact, NativeArtifact):
+            loaded = _load_native(artifact, threads)
+        elif Path(artifact).is_file():
+            loaded = _load_native(NativeArtifact.load(artifact), threads)
         else:
             loaded = _load_path(Path(artifact), threads, runtime_bitcode)
         self._artifact = loaded.artifact
@@ -135,14 +143,15 @@ class Session:
                 self._allocator.forget()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Save the compiled model as an artifact folder, with the machine code for this CPU.
+        """Save the compiled model: an artifact folder with the machine code for this CPU, or a native artifact.
 
-        A reader of the path sees the old folder or the new one. Returns the path.
+        A reader of the path sees the old contents or the new ones. Returns the path.
 
         Raises:
             HipCompilerError: `HIPC0600`, when the path cannot be written to.
         """
-        return self._artifact.save(path).folder
+        saved = self._artifact.save(path)
+        return saved.path if isinstance(saved, NativeArtifact) else saved.folder
 
     def trim(self) -> None:
         """Give transient memory back to the system; the next run takes it again."""
@@ -226,19 +235,33 @@ def _same_buffer(a: np.ndarray, b: np.ndarray) -> bool:
     return address_of(a) == address_of(b) and a.shape == b.shape and a.dtype == b.dtype
 
 
+@dataclass(frozen=True)
 class _Loaded:
     """An artifact in memory, initialised."""
 
-    def __init__(self, artifact: Artifact, num_threads: int, runtime_bitcode: Path | None) -> None:
-        metadata = artifact.metadata
-        code = machine_code(artifact, runtime_bitcode)
-        start = time.perf_counter()
-        program = Program([code.image], metadata.libraries, code.runtime)
-        files = MappedFiles(artifact.folder, [metadata.constants.file] if metadata.constants else [])
-        self.artifact = artifact
-        self.state = State(program, files, num_threads)
-        self.relinked = not code.cached
-        self.seconds = {**code.seconds, "load": time.perf_counter() - start}
+    artifact: Artifact | NativeArtifact
+    state: State
+    seconds: Mapping[str, float]
+    relinked: bool = False
+
+
+def _load_folder(artifact: Artifact, num_threads: int, runtime_bitcode: Path | None) -> _Loaded:
+    metadata = artifact.metadata
+    code = machine_code(artifact, runtime_bitcode)
+    start = time.perf_counter()
+    program = Program([code.image], metadata.libraries, code.runtime)
+    constants = metadata.constants
+    places = {constants.file: Place(artifact.folder / constants.file)} if constants else {}
+    state = State(program, MappedFiles(places), num_threads)
+    return _Loaded(artifact, state, {**code.seconds, "load": time.perf_counter() - start}, not code.cached)
+
+
+def _load_native(artifact: NativeArtifact, num_threads: int) -> _Loaded:
+    start = time.perf_counter()
+    program = SharedLibrary(artifact.path)
+    places = {name: Place(artifact.path, *region) for name, region in artifact.files.items()}
+    state = State(program, MappedFiles(places), num_threads)
+    return _Loaded(artifact, state, {"load": time.perf_counter() - start})
 
 
 def _load_path(folder: Path, num_threads: int, runtime_bitcode: Path | None) -> _Loaded:
@@ -246,7 +269,7 @@ def _load_path(folder: Path, num_threads: int, runtime_bitcode: Path | None) -> 
     while True:
         before = _identity(folder)
         try:
-            loaded = _Loaded(Artifact.load(folder), num_threads, runtime_bitcode)
+            loaded = _load_folder(Artifact.load(folder), num_threads, runtime_bitcode)
         except HipCompilerError:
             if _identity(folder) == before:
                 raise

@@ -5,27 +5,45 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
-from hip_compiler.runtime.jit import Program
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a file of an artifact lies: in a file of its own, or as a part of one (size 0: all of it)."""
+
+    path: Path
+    offset: int = 0
+    size: int = 0
+
+
+class LoadedProgram(Protocol):
+    """Machine code in this process."""
+
+    def address(self, name: str) -> int:
+        """Address of a symbol."""
+
+    def close(self) -> None:
+        """Unload the code."""
 
 
 class MappedFiles:
     """Files of an artifact in memory, read-only, mapped when the program asks for them.
 
     Args:
-        folder: the artifact folder.
-        names: files that may be asked for.
+        places: files that may be asked for, by name.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder = folder
-        self._names = frozenset(names)
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = places
         self._maps: dict[str, tuple[mmap.mmap, np.ndarray]] = {}
         self.callback = abi.MapFile(self._map)
 
@@ -39,11 +57,12 @@ class MappedFiles:
         return int(view.__array_interface__["data"][0])
 
     def _open(self, name: str) -> tuple[mmap.mmap, np.ndarray]:
-        if name not in self._names:
+        if name not in self._places:
             raise ValueError(f"{name} is not a file of the artifact")
         if name not in self._maps:
-            with (self._folder / name).open("rb") as file:
-                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            place = self._places[name]
+            with place.path.open("rb") as file:
+                memory = mmap.mmap(file.fileno(), place.size, access=mmap.ACCESS_READ, offset=place.offset)
             self._maps[name] = (memory, np.frombuffer(memory, np.uint8))
         return self._maps[name]
 
@@ -67,7 +86,7 @@ class State:
         HipCompilerError: `HIPC0701`, when the program cannot be initialised.
     """
 
-    def __init__(self, program: Program, files: MappedFiles, num_threads: int) -> None:
+    def __init__(self, program: LoadedProgram, files: MappedFiles, num_threads: int) -> None:
         self._program = program
         self._files = files
         self._pointer = ctypes.c_void_p()

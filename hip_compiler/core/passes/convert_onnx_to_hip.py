@@ -13,7 +13,7 @@ from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
-from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
@@ -89,7 +89,9 @@ class _FunctionConversion:
                     source.value = value
                     blocks.tensors[argument] = source
                     self._bind(source, emitter)
-                results = [self._result(result, converter) for result in blocks.run(old_block)]
+                results = [
+                    self._result(position, result, converter) for position, result in enumerate(blocks.run(old_block))
+                ]
                 findings = [*self.context.findings, *self.findings, *converter.findings]
                 if findings:
                     function.erase()
@@ -104,7 +106,8 @@ class _FunctionConversion:
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
-            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank"
+            advice = next((f"; {text}" for word, text in _ADVICE.items() if word in str(argument.type)), "")
+            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank{advice}"
             self.findings.append(Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind))
             return None
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
@@ -144,23 +147,26 @@ class _FunctionConversion:
                         value = tensor.dim(source.value, index(axis))
                     emitter.extents.bind(atom, value, at_entry=True)
 
-    def _result(self, result: Tensor | None, converter: Converter) -> Tensor:
-        if result is None:
+    def _result(self, position: int, result: Tensor | None, converter: Converter) -> Tensor:
+        if isinstance(result, (TensorList, Absent)):
+            kind = "a sequence" if isinstance(result, TensorList) else "an optional"
+            reason = f"{kind}: outputs must be tensors; make those that it holds outputs of their own"
+            name = self._output_name(position)
+            self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), reason))
+        elif result is None:
             assert converter.findings or self.findings, "a result without conversion has a finding"
-            return Tensor((), BY_NUMPY[_FLOAT32])
-        return result
+        return result or Tensor((), BY_NUMPY[_FLOAT32])
+
+    def _output_name(self, position: int) -> str:
+        attributes = self._interface("res_attrs", position)
+        return attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}"
 
     def _finish(
         self, function: Any, block: Any, inputs: list[tuple[str, Tensor]], results: list[Tensor], values: list[Any]
     ) -> None:
         arguments = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = _function_type(arguments, [value.type for value in values])
-        outputs = []
-        for position, result in enumerate(results):
-            attributes = self._interface("res_attrs", position)
-            outputs.append(
-                (attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result)
-            )
+        outputs = [(self._output_name(position), result) for position, result in enumerate(results)]
         interface = {
             "inputs": [_entry(*pair) for pair in inputs],
             "outputs": [_entry(*pair) for pair in outputs],
@@ -171,6 +177,11 @@ class _FunctionConversion:
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
 
 
+_ADVICE = {
+    "string": "turn text into numbers before the model",
+    "sequence": "make the tensors of the sequence inputs of their own",
+    "optional": "make it a tensor, or leave it out of the model",
+}
 _FLOAT32 = next(numpy for numpy, dtype in BY_NUMPY.items() if dtype.name == "float")
 
 

@@ -33,7 +33,13 @@ class Projections:
     v_first: int
 
 
-@onnx_op("GroupQueryAttention", domain=MICROSOFT, how="hip.rotary, hip.kv_append, hip.attention")
+@onnx_op(
+    "GroupQueryAttention",
+    domain=MICROSOFT,
+    how="hip.rotary, hip.kv_append, hip.attention",
+    dtypes=HALVES,
+    limits="causal; no quantised cache, no cache that wraps around, no scores as an output",
+)
 def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Causal attention whose query heads share heads of keys and values, over a cache. Outputs: y, present k and v."""
     _refuse_variants(op)

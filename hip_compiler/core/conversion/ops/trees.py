@@ -65,7 +65,7 @@ def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.cast(transformed(emitter, scores, TRANSFORMS[op.attr("post_transform", 0)]), op.input(0).dtype)
 
 
-@onnx_op("TreeEnsembleClassifier", domain=DOMAIN, how="hip.tree_ensemble")
+@onnx_op("TreeEnsembleClassifier", domain=DOMAIN, how="hip.tree_ensemble", limits="no labels that are strings")
 def convert_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """The class of the highest score, and the scores."""
     labels = class_labels(op, "classlabels_int64s")

@@ -1,0 +1,45 @@
+"""Machine code in this process: a shared library that the system's loader maps."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+from hip_compiler.errors import ErrorCode, HipCompilerError
+
+
+class SharedLibrary:
+    """A native artifact, loaded. Its symbols are its own: two of them in a process do not see each other.
+
+    Raises:
+        HipCompilerError: `HIPC0501`, when the system's loader refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._library: ctypes.CDLL | None = ctypes.CDLL(str(path.absolute()))
+        except OSError as error:
+            raise HipCompilerError(
+                ErrorCode.LINK,
+                f"the native artifact {path} cannot be loaded",
+                why=str(error),
+                hint="install the libraries that it needs, or put their folders on the loader's search path",
+            ) from error
+
+    def address(self, name: str) -> int:
+        """Address of an exported symbol.
+
+        Raises:
+            HipCompilerError: `HIPC0501`, when there is none.
+        """
+        symbol = getattr(self._library, name, None)
+        if symbol is None:
+            raise HipCompilerError(ErrorCode.LINK, f"the native artifact does not define {name}")
+        return int(ctypes.cast(symbol, ctypes.c_void_p).value or 0)
+
+    def close(self) -> None:
+        """Unload the code. No address of it may be used afterwards; a second call does nothing."""
+        if self._library is not None:
+            handle = ctypes.c_void_p(self._library._handle)
+            self._library = None
+            ctypes.CDLL(None).dlclose(handle)
