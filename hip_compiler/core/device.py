@@ -68,7 +68,7 @@ def device_files(
     for name in architectures:
         files[f"{name}.library"] = target.device.library(name)
         if kernels:
-            files[f"{name}.generated"] = device_code(kernels, target.device.triple, name, opt_level)
+            files[f"{name}.generated"] = device_code(kernels, target.device, name, opt_level)
         for number, entry in enumerate(_for_architecture(contributed, name, registry)):
             files[f"{name}.plugin{number}"] = contents(entry)
     return files

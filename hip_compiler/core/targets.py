@@ -76,6 +76,7 @@ def gpu_target(overridable: frozenset[str]) -> TargetContribution:
             architectures=AMD if amd else NVIDIA,
             default=AMD_FAMILIES if amd else NVIDIA[:1],
             library=lambda architecture: devicecode.read().get(architecture),
+            functions=lambda: native.device_functions("amdgcn" if amd else "nvptx64"),
         ),
     )
 

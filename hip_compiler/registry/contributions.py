@@ -304,12 +304,14 @@ class Device:
         architectures: what ``--arch`` accepts, each a CPU name of LLVM for the triple.
         default: architectures compiled for when none is asked for.
         library: gives the code object of the target's own kernels for an architecture.
+        functions: gives the path of bitcode with the functions of the C library that generated kernels may call.
     """
 
     triple: str
     architectures: tuple[str, ...]
     default: tuple[str, ...]
     library: Callable[[str], bytes]
+    functions: Callable[[], Path]
 
 
 @dataclass(frozen=True)

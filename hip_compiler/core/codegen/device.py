@@ -12,6 +12,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.build import all_operations
 from hip_compiler.core.passes.llvm_device_kernels import DEVICE, THREAD
 from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.contributions import Device
 from hip_compiler.runtime.cpu import OptLevel
 from hip_compiler.runtime.linker import optimise
 from hip_compiler.toolchain.lld import link_code_object
@@ -127,12 +128,12 @@ def _with_thread_number(text: str, machine: str) -> str:
     )
 
 
-def device_code(text: str, triple: str, architecture: str, opt_level: OptLevel) -> bytes:
+def device_code(text: str, device: Device, architecture: str, opt_level: OptLevel) -> bytes:
     """What the driver of a device loads: a code object for AMD, PTX (with its final zero) for NVIDIA.
 
     Args:
         text: from `take_device_code`.
-        triple: LLVM triple of the device.
+        device: the kind of device.
         architecture: LLVM's name of the processor.
         opt_level: LLVM optimisation level.
 
@@ -142,6 +143,7 @@ def device_code(text: str, triple: str, architecture: str, opt_level: OptLevel) 
     """
     llvmlite.initialize_all_targets()
     llvmlite.initialize_all_asmprinters()
+    triple = device.triple
     machine = llvmlite.Target.from_triple(triple).create_target_machine(cpu=architecture, opt=opt_level, reloc="pic")
     context = llvmlite.create_context()
     module = None
@@ -149,8 +151,9 @@ def device_code(text: str, triple: str, architecture: str, opt_level: OptLevel) 
         module = llvmlite.parse_assembly(text, context)
         module.triple, module.data_layout = triple, str(machine.target_data)
         module.verify()
+        if _missing(module):
+            _link_functions(module, device.functions().read_bytes(), context)
         optimise(module, machine, opt_level)
-        _check_complete(module)
         if triple.startswith("nvptx"):
             return machine.emit_assembly(module).encode() + b"\0"
         return link_code_object(machine.emit_object(module), f"the code object for {architecture}")
@@ -165,12 +168,25 @@ def device_code(text: str, triple: str, architecture: str, opt_level: OptLevel) 
         context.close()
 
 
-def _check_complete(module: llvmlite.ModuleRef) -> None:
-    missing = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+def _link_functions(module: llvmlite.ModuleRef, bitcode: bytes, context: llvmlite.ContextRef) -> None:
+    """Add the functions that kernels call, and check that nothing is missing afterwards."""
+    entries = {function.name for function in module.functions if not function.is_declaration}
+    functions = llvmlite.parse_bitcode(bitcode, context)
+    functions.data_layout = module.data_layout
+    module.link_in(functions)
+    for function in module.functions:
+        if not function.is_declaration and function.name not in entries:
+            function.linkage = llvmlite.Linkage.internal
+    missing = _missing(module)
     if missing:
         raise HipCompilerError(
             ErrorCode.CODEGEN,
-            f"generated kernels call functions that a GPU does not have: {', '.join(sorted(missing))}",
-            why="they are functions of the C library, for which there is no arithmetic expansion yet",
+            f"generated kernels call functions that a GPU does not have: {', '.join(missing)}",
+            why="they are functions of the C library, of which only some exist for devices",
             hint="compile the model for the host target",
         )
+
+
+def _missing(module: llvmlite.ModuleRef) -> list[str]:
+    """Functions that kernels call and that nobody defines."""
+    return sorted(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
