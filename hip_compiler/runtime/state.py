@@ -112,6 +112,10 @@ class State:
         """The state of the ABI."""
         return self._pointer.value
 
+    def find(self, symbol: str) -> int | None:
+        """Address of a function of the program or its runtime; None when neither has it."""
+        return self._program.find(symbol)
+
     def failure(self, status: int, otherwise: str) -> HipCompilerError:
         """The error of a status: the runtime's message, which names the operator, or else the sentence given."""
         message = ""
