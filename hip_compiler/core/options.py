@@ -19,7 +19,8 @@ class CompileOptions:
         timing: collect seconds per pass.
         dump_dir: folder that receives the IR after every pass.
         verify_each: verify the IR after every pass.
-        cache: keep the artifact in the folder HIPC_CACHE_DIR, and take it from there when nothing has changed.
+        cache: keep the artifact in the compile cache, and take it from there when nothing has changed.
+        cache_dir: folder of the compile cache; None: HIPC_CACHE_DIR.
     """
 
     target: str = "host"
@@ -31,3 +32,4 @@ class CompileOptions:
     dump_dir: Path | None = None
     verify_each: bool = True
     cache: bool = False
+    cache_dir: Path | None = None

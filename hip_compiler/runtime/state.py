@@ -112,6 +112,10 @@ class State:
         """The state of the ABI."""
         return self._pointer.value
 
+    def address(self, name: str) -> int:
+        """Address of a symbol of the program, for callers that need no Python."""
+        return self._program.address(name)
+
     def failure(self, status: int, otherwise: str) -> HipCompilerError:
         """The error of a status: the runtime's message, which names the operator, or else the sentence given."""
         message = ""
