@@ -1,9 +1,10 @@
-"""Builds the host runtime: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level.
+"""Builds what is machine code in the package: the host runtime and the execution provider for ONNX Runtime.
 
-`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, the same as machine code `host-LEVEL.a`, and the
-manifest `native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
-with llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package.
-Compiling and linking are `hip_compiler.toolchain`, which plugins use too.
+`python kernels/build.py --out DIR` compiles `kernels/host/*.cpp` to one LLVM bitcode file `host-LEVEL.bc` per
+instruction-set level, the same as machine code `host-LEVEL.a`, and writes the manifest `native.json`; then it builds
+the provider (see `kernels/provider.py`). Sources are compiled one by one (results are kept under `DIR/.objects` by
+content) and linked with llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the
+`ziglang` package. Compiling and linking are `hip_compiler.toolchain`, which plugins use too.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from hip_compiler.toolchain.levels import (  # noqa: E402
     levels_of,
     native_level,
 )
+from kernels.provider import build_provider  # noqa: E402
 
 INCLUDE = ROOT / "kernels" / "include"
 HOST = ROOT / "kernels" / "host"
@@ -152,6 +154,7 @@ def build_native(
     private = out / f"native.json.{os.getpid()}.tmp"
     private.write_text(json.dumps(manifest, indent=2) + "\n")
     private.replace(out / "native.json")
+    build_provider(out, compiler)
     return built
 
 
