@@ -19,8 +19,8 @@ class CompileOptions:
         timing: collect seconds per pass.
         dump_dir: folder that receives the IR after every pass.
         verify_each: verify the IR after every pass.
-        last_position: output `[batch, position, ...]`, such as logits, of which only the last position is computed; empty:
-            none is cut.
+        last_position: output `[batch, position, ...]`, such as logits, of which only the last position is computed;
+            empty: none is cut.
         cache: keep the artifact in the folder HIPC_CACHE_DIR, and take it from there when nothing has changed.
     """
 
