@@ -34,6 +34,7 @@ from hip_compiler.toolchain.bitcode import (  # noqa: E402
     object_of,
 )
 from hip_compiler.toolchain.compiler import Compiler, find_compiler  # noqa: E402
+from hip_compiler.toolchain.device import build_functions  # noqa: E402
 from hip_compiler.toolchain.levels import (  # noqa: E402
     LEVELS,
     Level,
@@ -44,6 +45,7 @@ from hip_compiler.toolchain.levels import (  # noqa: E402
 
 INCLUDE = ROOT / "kernels" / "include"
 HOST = ROOT / "kernels" / "host"
+DEVICE = ROOT / "kernels" / "device"
 DEFAULT_OUT = ROOT / "hip_compiler" / "_native"
 EXPORT_PREFIX = "hipc_"
 
@@ -128,6 +130,7 @@ def build_native(
         parts = compile_all(sources, out, chosen, (INCLUDE,), arch, compiler)
         built = link_all(parts, out, "host", EXPORT_PREFIX)
         generated = _generate_all(parts, chosen, out)
+    build_functions(DEVICE / "math.cpp", out, compiler)
     digest = hashlib.sha256(headers_digest(sources, (INCLUDE,)))
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")

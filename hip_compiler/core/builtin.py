@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from hip_compiler.core.targets import gpu_target, host_target
 from hip_compiler.registry.contributions import (
     CallLowering,
     DialectContribution,
@@ -65,6 +66,11 @@ PASSES: tuple[PassContribution, ...] = (
     _pass(
         "hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."
     ),
+    _pass(
+        "hip-materialize-host-scalars",
+        "materialize_host_scalars:MaterializeHostScalars",
+        "What the host reads and writes of tensors on a device goes through the runtime.",
+    ),
     _pass("hip-expand-math", "expand_math:ExpandMath", "Elementary functions become arithmetic that vectorises."),
     _pass("convert-hip-to-llvm", "convert_hip_to_llvm:ConvertHipToLLVM", "Hip operations become calls of the runtime."),
     _pass("generate-interface", "generate_interface:GenerateInterface", "Write the entry points of the runtime ABI."),
@@ -94,14 +100,6 @@ def hip_compiler_pipelines() -> list[PipelineContribution]:
 
 @hookimpl
 def hip_compiler_targets() -> list[TargetContribution]:
-    return [
-        TargetContribution(
-            name="host",
-            summary="This machine's CPU: vectorised, threaded, no GPU needed.",
-            features=frozenset({"packed-weights"}),
-            # A vendor may bring a better implementation of an operation; the runtime's own services stay.
-            overridable=frozenset(
-                op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering)
-            ),
-        )
-    ]
+    # A vendor may bring a better implementation of an operation; the runtime's own services stay.
+    operations = frozenset(op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering))
+    return [host_target(operations), gpu_target(operations)]

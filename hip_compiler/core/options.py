@@ -12,6 +12,7 @@ class CompileOptions:
 
     Attributes:
         target: name of a registered target.
+        arch: architectures to generate device code for; empty: the target's own choice.
         pipeline: pass pipeline that replaces the built-in one; empty: HIPDNN_EP_PIPELINE, else the built-in one.
         plugins: plugin ids to use, in order; ``None``: HIPDNN_EP_COMPILER_PLUGINS, else every installed plugin.
         opt_level: LLVM optimisation level, 0 to 3.
@@ -25,6 +26,7 @@ class CompileOptions:
     """
 
     target: str = "host"
+    arch: tuple[str, ...] = ()
     pipeline: str = ""
     plugins: tuple[str, ...] | None = None
     opt_level: int = 3

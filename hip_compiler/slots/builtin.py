@@ -38,6 +38,7 @@ HIP_TO_LLVM: tuple[Step, ...] = (
     "canonicalize",
     "cse",
     "hip-outline-kernels",
+    "hip-materialize-host-scalars",
     "hip-expand-math",
     PipelineSlot.BEFORE_CONVERT_HIP_TO_LLVM,
     "cse",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
+from hip_compiler.core.conversion.available import unavailable
 from hip_compiler.core.conversion.blocks import BlockConversion
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
@@ -93,6 +94,7 @@ class _FunctionConversion:
                     self._result(position, result, converter) for position, result in enumerate(blocks.run(old_block))
                 ]
                 findings = [*self.context.findings, *self.findings, *converter.findings]
+                findings += unavailable(function, self.context, self.opsets.get("", 1))
                 if findings:
                     function.erase()
                     raise UnsupportedError(findings, hint="hip-compiler coverage lists what can be compiled")
