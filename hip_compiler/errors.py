@@ -47,7 +47,7 @@ MEANINGS: dict[ErrorCode, str] = {
     ErrorCode.MODEL_UNREADABLE: "The file is not an ONNX model, or it cannot be read.",
     ErrorCode.EXTERNAL_DATA: "External data of the model is missing, out of bounds, or outside the model's folder.",
     ErrorCode.MODEL_INVALID: "The model breaks the ONNX specification.",
-    ErrorCode.LANGUAGE_MODEL: "The folder of a language model is incomplete, or holds something else than a text decoder.",
+    ErrorCode.LANGUAGE_MODEL: "The folder of a language model is incomplete, or holds no decoder of text.",
     ErrorCode.UNSUPPORTED: "The model needs something that this target cannot do; the report lists every node.",
     ErrorCode.SHAPE_MISMATCH: "Shapes in the model contradict each other.",
     ErrorCode.PIPELINE_SYNTAX: "The text of a pass pipeline does not parse.",

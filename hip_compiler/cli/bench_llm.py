@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print(table(("prompt", "engine", "first token ms", "of ours", "tokens/s", "of ours"), rows))
         print(
             f"{threads} thread{'s' if threads > 1 else ''}; {limit.weight_bytes / 1e6:.1f} MB of weights a token; "
-            f"memory {limit.bandwidth / 1e9:.1f} GB/s, float32 products {limit.float32 / 1e9:.0f} GFLOP/s (as measured now)\n"
+            f"memory {limit.bandwidth / 1e9:.1f} GB/s, float32 products {limit.float32 / 1e9:.0f} GFLOP/s\n"
         )
     if arguments.json:
         print_json(record)
