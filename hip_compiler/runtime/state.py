@@ -31,6 +31,9 @@ class LoadedProgram(Protocol):
     def address(self, name: str) -> int:
         """Address of a symbol."""
 
+    def find(self, name: str) -> int | None:
+        """As `address`; None when there is no such symbol."""
+
     def close(self) -> None:
         """Unload the code."""
 

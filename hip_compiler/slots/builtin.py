@@ -54,7 +54,6 @@ HIP_TO_LLVM: tuple[Step, ...] = (
 )
 
 
-
 def onnx_to_hip(last_position: str) -> str:
     """Text of the first half; an output that is cut to its last position is cut as soon as the graph is simple."""
     cut = (f"onnx-keep-last-position{{output={last_position}}}",) if last_position else ()
