@@ -1,8 +1,9 @@
-"""Builds the runtimes: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level, `kernels/runtime/*.cpp`
-to one per platform of HIP.
+"""Builds what is machine code in the package: runtimes, and the execution provider for ONNX Runtime.
 
-`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, the same as machine code `host-LEVEL.a`, and the
-manifest `native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
+`python kernels/build.py --out DIR` compiles `kernels/host/*.cpp` to one LLVM bitcode file `host-LEVEL.bc` per
+instruction-set level, the same as machine code `host-LEVEL.a`, `kernels/runtime/*.cpp` to one bitcode file
+`gpu-PLATFORM.bc` per platform of HIP, and writes the manifest `native.json`; then it builds the provider (see
+`kernels/provider.py`). Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
 with llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package.
 Compiling and linking are `hip_compiler.toolchain`, which plugins use too.
 """
@@ -44,6 +45,7 @@ from hip_compiler.toolchain.levels import (  # noqa: E402
     levels_of,
     native_level,
 )
+from kernels.provider import build_provider  # noqa: E402
 
 INCLUDE = ROOT / "kernels" / "include"
 HOST = ROOT / "kernels" / "host"
@@ -180,6 +182,7 @@ def build_native(
     private = out / f"native.json.{os.getpid()}.tmp"
     private.write_text(json.dumps(manifest, indent=2) + "\n")
     private.replace(out / "native.json")
+    build_provider(out, compiler)
     return built
 
 

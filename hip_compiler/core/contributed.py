@@ -1,11 +1,27 @@
-"""What plugins contribute to a program besides its operations, and which of them claim what was not compiled."""
+"""What plugins contribute to a program besides its operations: targets, bitcode, claims on what was not compiled."""
 
 from __future__ import annotations
 
-from hip_compiler.errors import UnsupportedError
+from hip_compiler.errors import ErrorCode, HipCompilerError, UnsupportedError
 from hip_compiler.registry.contributions import BitcodeContribution, KernelContribution, TargetContribution
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
+
+
+def find_target(name: str, registry: Registry) -> TargetContribution:
+    """A registered target.
+
+    Raises:
+        HipCompilerError: `HIPC0502`, listing those there are.
+    """
+    target = registry.targets.get(name)
+    if target is None:
+        raise HipCompilerError(
+            ErrorCode.TARGET_UNKNOWN,
+            f"there is no target '{name}'",
+            hint=f"registered targets: {', '.join(sorted(registry.targets))}",
+        )
+    return target
 
 
 def plugin_bitcode(registry: Registry, target: TargetContribution) -> list[Bitcode]:

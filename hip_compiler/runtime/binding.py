@@ -155,4 +155,3 @@ def _pairs(partners: Mapping[str, str]) -> str:
 
 def _refused(what: str, *, why: str = "", hint: str = "") -> HipCompilerError:
     return HipCompilerError(ErrorCode.FEED, what, why=why, hint=hint)
-

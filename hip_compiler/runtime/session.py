@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,16 +16,13 @@ import numpy as np
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
-from hip_compiler.runtime.artifact import METADATA, Artifact
+from hip_compiler.runtime.artifact import Artifact
 from hip_compiler.runtime.binding import Binding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
-from hip_compiler.runtime.jit import Program
-from hip_compiler.runtime.loader import machine_code
+from hip_compiler.runtime.load import load_folder, load_native, load_path
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
 from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
-from hip_compiler.runtime.shared_library import SharedLibrary
-from hip_compiler.runtime.state import MappedFiles, Place, State
 
 
 class Session:
@@ -62,13 +57,11 @@ class Session:
             raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
         threads = num_threads or knobs.NUM_THREADS.read()
         if isinstance(artifact, Artifact):
-            loaded = _load_folder(artifact, threads, runtime_bitcode)
+            loaded = load_folder(artifact, threads, runtime_bitcode)
         elif isinstance(artifact, NativeArtifact):
-            loaded = _load_native(artifact, threads)
-        elif Path(artifact).is_file():
-            loaded = _load_native(NativeArtifact.load(artifact), threads)
+            loaded = load_native(artifact, threads)
         else:
-            loaded = _load_path(Path(artifact), threads, runtime_bitcode)
+            loaded = load_path(Path(artifact), threads, runtime_bitcode)
         self._artifact = loaded.artifact
         self._state = loaded.state
         self._finalizer = weakref.finalize(self, self._state.close)
@@ -257,55 +250,3 @@ class Session:
 
 def _same_buffer(a: np.ndarray, b: np.ndarray) -> bool:
     return address_of(a) == address_of(b) and a.shape == b.shape and a.dtype == b.dtype
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    """An artifact in memory, initialised."""
-
-    artifact: Artifact | NativeArtifact
-    state: State
-    seconds: Mapping[str, float]
-    relinked: bool = False
-
-
-def _load_folder(artifact: Artifact, num_threads: int, runtime_bitcode: Path | None) -> _Loaded:
-    metadata = artifact.metadata
-    code = machine_code(artifact, runtime_bitcode)
-    start = time.perf_counter()
-    program = Program([code.image], metadata.libraries, code.runtime)
-    places = {entry.file: Place(artifact.folder / entry.file) for entry in metadata.data_files}
-    state = State(program, MappedFiles(places), num_threads)
-    return _Loaded(artifact, state, {**code.seconds, "load": time.perf_counter() - start}, not code.cached)
-
-
-def _load_native(artifact: NativeArtifact, num_threads: int) -> _Loaded:
-    start = time.perf_counter()
-    program = SharedLibrary(artifact.path)
-    places = {name: Place(artifact.path, *region) for name, region in artifact.files.items()}
-    state = State(program, MappedFiles(places), num_threads)
-    return _Loaded(artifact, state, {"load": time.perf_counter() - start})
-
-
-def _load_path(folder: Path, num_threads: int, runtime_bitcode: Path | None) -> _Loaded:
-    """Load an artifact folder that another process may replace meanwhile: all files are of one generation."""
-    while True:
-        before = _identity(folder)
-        try:
-            loaded = _load_folder(Artifact.load(folder), num_threads, runtime_bitcode)
-        except HipCompilerError:
-            if _identity(folder) == before:
-                raise
-            continue
-        if _identity(folder) == before:
-            return loaded
-        loaded.state.close()
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Which generation of an artifact a folder holds: its description is written once."""
-    try:
-        status = (folder / METADATA).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns

@@ -48,10 +48,7 @@ class KeepLastPosition:
 
     def _position(self, function: Any, count: int) -> int:
         attributes = function.attributes
-        names = [
-            entry["onnx.name"].value if "onnx.name" in entry else ""
-            for entry in (attributes["res_attrs"] if "res_attrs" in attributes else [])
-        ]
+        names = [entry["onnx.name"].value if "onnx.name" in entry else "" for entry in _list(attributes, "res_attrs")]
         if self.output not in names[:count]:
             raise HipCompilerError(
                 ErrorCode.PASS_OPTION,
@@ -74,7 +71,11 @@ class KeepLastPosition:
             operand, value = source, user.operands[source]
         bounds = [
             create_constant(
-                np.array([bound], np.int64), f"{self.output}.{what}", context.constants, location=user.location, before=user
+                np.array([bound], np.int64),
+                f"{self.output}.{what}",
+                context.constants,
+                location=user.location,
+                before=user,
             )
             for what, bound in (("last", -1), ("end", np.iinfo(np.int64).max), ("axis", AXIS))
         ]
@@ -88,6 +89,10 @@ class KeepLastPosition:
         user.operands[operand] = cut.result
         for result in chain:
             result.set_type(_one_position(result.type))
+
+
+def _list(attributes: Any, name: str) -> Any:
+    return attributes[name] if name in attributes else ()  # noqa: SIM401 - the bindings' maps have no `get`
 
 
 def _has_positions(value: Any) -> bool:
