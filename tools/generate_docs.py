@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from hip_compiler.core.coverage import GROUPS, coverage, refused
 from hip_compiler.errors import MEANINGS
 from hip_compiler.knobs import KNOBS
 
@@ -48,12 +49,57 @@ def environment_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def operators_page() -> str:
+    """Table of every operator that can be compiled, and of those that are not, with the reason."""
+    groups = [f"{word}: {', '.join(members)}." for word, members in GROUPS.items()]
+    rows = coverage()
+    lines = [
+        "# Operators",
+        "",
+        NOTE.format(source="the converters under hip_compiler/core/conversion/ops"),
+        f"{len(rows)} operators can be compiled for the host. The column of element types is about the first input, or",
+        "about the result where there is none; other element types are refused before anything is compiled.",
+        "`hip-compiler coverage` prints the same table, with `--json` for programs.",
+        "",
+        *[f"- {group}" for group in groups],
+        "",
+    ]
+    for domain in sorted({row.domain for row in rows}):
+        lines += [
+            f"## {domain or 'ai.onnx'}",
+            "",
+            "| operator | opsets | element types | becomes | limits |",
+            "|---|---|---|---|---|",
+        ]
+        for row in rows:
+            if row.domain == domain:
+                opsets = f"{row.since} and later" if row.until is None else _range(row.since, row.until)
+                cells = (row.operator, opsets, row.dtype_words, row.how, row.limits)
+                lines.append(f"| {' | '.join(cell(text) for text in cells)} |")
+        lines.append("")
+    lines += [
+        "## Not compiled",
+        "",
+        "Strings, maps and sequences of unknown length have no kernels; a model that needs them is refused with a",
+        "report that names every such node.",
+        "",
+        "| operator | reason |",
+        "|---|---|",
+    ]
+    lines += [f"| {f'{domain}::' if domain else ''}{op} | {cell(reason)} |" for domain, op, reason in refused()]
+    return "\n".join(lines) + "\n"
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
 def cell(text: str) -> str:
     """Text that can stand in a cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 
-PAGES = {"errors.md": errors_page, "environment.md": environment_page}
+PAGES = {"errors.md": errors_page, "environment.md": environment_page, "operators.md": operators_page}
 
 
 def stale(folder: Path = DOCS) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from dataclasses import asdict
 
 from hip_compiler.cli.output import add_json, print_json, table
 
-HELP = "List the ONNX operators that can be compiled, and how each is lowered."
+HELP = "List the ONNX operators that can be compiled, in which element types, how and within which limits."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,25 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from hip_compiler.core.conversion import ops as _fill  # noqa: F401  importing it fills the table
-    from hip_compiler.core.conversion.onnx_op import CONVERTERS
+    from hip_compiler.core.coverage import coverage, refused
 
-    rows: list[dict[str, Any]] = [
-        {
-            "operator": entry.op,
-            "domain": entry.domain or "ai.onnx",
-            "since": entry.since,
-            "until": entry.until,
-            "how": entry.how,
-        }
-        for _, entries in sorted(CONVERTERS.items())
-        for entry in entries
-        if entry.domain != "hip" and (arguments.name or "").lower() in entry.op.lower()
-    ]
+    wanted = (arguments.name or "").lower()
+    rows = [row for row in coverage() if wanted in row.operator.lower()]
     if arguments.json:
-        print_json(rows)
+        print_json([asdict(row) | {"domain": row.domain or "ai.onnx"} for row in rows])
         return 0
-    cells = [tuple("" if value is None else value for value in row.values()) for row in rows]
-    print(table(("operator", "domain", "since", "until", "how"), cells))
-    print("\nOperators that ONNX defines by a function of these can be compiled, too.")
+    cells = [
+        (row.operator, row.domain or "ai.onnx", row.since, row.until or "", row.dtype_words, row.how, row.limits)
+        for row in rows
+    ]
+    print(table(("operator", "domain", "since", "until", "first input", "how", "limits"), cells))
+    for domain, operator, reason in refused():
+        if wanted in operator.lower():
+            print(f"\n{f'{domain}::' if domain else ''}{operator} is not compiled: {reason}", end="")
+    print()
     return 0

@@ -17,6 +17,7 @@ from typing import Any
 import onnx
 
 from hip_compiler import knobs
+from hip_compiler.core.device import choose_architectures
 from hip_compiler.core.frontend.external import ExternalData
 from hip_compiler.core.frontend.load import LoadedModel, ModelSource, load_model
 from hip_compiler.core.options import CompileOptions
@@ -46,12 +47,26 @@ def cache_entry(model: ModelSource, options: CompileOptions, registry: Registry)
     ]
     machine = cpu.host()
     parts = [name, pipeline, *settings, registry.digest, _sources(), machine.triple, machine.name, machine.features]
+    parts += _target_parts(options, registry)
     parts += [f"{package}={version}" for package, version in versions().items()]
     digest = hashlib.sha256("\0".join(parts).encode())
     digest.update(loaded.proto.SerializeToString(deterministic=True))
     for contents in _external_contents(loaded):
         digest.update(contents)
     return (options.cache_dir or knobs.cache_dir()) / "models" / digest.hexdigest()[:32]
+
+
+def _target_parts(options: CompileOptions, registry: Registry) -> list[str]:
+    """What the target itself puts into an artifact."""
+    target = registry.targets.get(options.target)
+    if target is None or target.runtime_bitcode is None:
+        return []
+    parts = [hashlib.sha256(target.runtime_bitcode().read_bytes()).hexdigest()]
+    if target.device is not None:
+        parts.append(target.device.triple)
+        for name in choose_architectures(target, options.arch):
+            parts += [name, hashlib.sha256(target.device.library(name)).hexdigest()]
+    return parts
 
 
 def find_cached(entry: Path) -> Artifact | None:

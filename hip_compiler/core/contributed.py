@@ -27,12 +27,15 @@ def find_target(name: str, registry: Registry) -> TargetContribution:
 def plugin_bitcode(registry: Registry, target: TargetContribution) -> list[Bitcode]:
     """Bitcode to link into a program of a target, in the order of the plugins: runtime functions, then kernels.
 
-    On a target that runs on the CPU kernels are bitcode too; those for another machine are left aside.
+    On a target that runs on the CPU kernels are bitcode too; those for another machine are left aside. Kernels of a
+    device are no part of the program: they travel beside it.
     """
     machine = target.architecture or cpu.host().triple.partition("-")[0]
-    entries = [Bitcode(str(registry.owner(e)), _data(e), e.overrides) for e in registry.bitcode(target.name)]
+    entries = [Bitcode(str(registry.owner(e)), contents(e), e.overrides) for e in registry.bitcode(target.name)]
+    if target.device is not None:
+        return entries
     kernels = [e for e in registry.kernels(target.name) if e.architecture == machine]
-    return entries + [Bitcode(str(registry.owner(entry)), _data(entry)) for entry in kernels]
+    return entries + [Bitcode(str(registry.owner(entry)), contents(entry)) for entry in kernels]
 
 
 def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | None:
@@ -58,6 +61,7 @@ def claimants(error: UnsupportedError, registry: Registry) -> list[str]:
     return list(found)
 
 
-def _data(contribution: BitcodeContribution | KernelContribution) -> bytes:
+def contents(contribution: BitcodeContribution | KernelContribution) -> bytes:
+    """Contents of what a plugin brings."""
     source = contribution.source
     return source if isinstance(source, bytes) else source.read_bytes()

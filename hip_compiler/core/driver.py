@@ -14,8 +14,10 @@ from typing import Any
 
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
+from hip_compiler.core.codegen.device import take_device_code
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_runtime
+from hip_compiler.core.device import callable_symbols, choose_architectures, device_files
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
 from hip_compiler.core.frontend.load import ModelSource
@@ -115,13 +117,15 @@ def _compile(
 ) -> Compiled:
     report = CompileReport()
     target = find_target(options.target, registry)
+    architectures = choose_architectures(target, options.arch)
     clock = _Phases(report.phases, progress)
     with clock("import"):
         context = make_context(registry)
         pool = ConstantPool()
         findings: list[Unsupported] = []
         module = import_model(model, context, pool, findings=findings)
-    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
+    symbols = callable_symbols(registry, target)
+    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         try:
@@ -132,15 +136,19 @@ def _compile(
         check_entry_point(plan, module)
     report.arena = dict(passes.reports.get("arena", {}))
     with clock("translate"), context, ir.Location.unknown():
+        kernels = "" if target.device is None else take_device_code(module, target.device.triple)
         bitcode = translate(module)
+    with clock("device code"):
+        device = device_files(kernels, registry, target, architectures, passes.options.opt_level)  # type: ignore[arg-type]
     with clock("machine code"):
         artifact = publish(
-            _metadata(module, passes, registry),
+            _metadata(module, passes, registry, architectures),
             bitcode,
             folder=output,
             plugins=plugin_bitcode(registry, target),
             runtime=target_runtime(registry, target),
             write_constants=pool.write if pool.size else None,
+            device=device,
         )
         machine_code(artifact)
     return Compiled(artifact, report)
@@ -159,7 +167,7 @@ class _Phases:
         self.seconds[name] = time.perf_counter() - start
 
 
-def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
+def _metadata(module: Any, passes: PassContext, registry: Registry, architectures: tuple[str, ...]) -> Metadata:
     attributes = module.operation.attributes
     interface = json.loads(attributes[INTERFACE].value) if INTERFACE in attributes else {"inputs": [], "outputs": []}
     return Metadata(
@@ -178,6 +186,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
             if record.state == "active" and not record.builtin
         },
         ops=dict(passes.reports.get("ops", {})),
+        architectures=architectures,
     )
 
 

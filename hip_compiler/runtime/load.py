@@ -37,8 +37,7 @@ def load_folder(artifact: Artifact, num_threads: int, runtime_bitcode: Path | No
     code = machine_code(artifact, runtime_bitcode)
     start = time.perf_counter()
     program = Program([code.image], metadata.libraries, code.runtime)
-    constants = metadata.constants
-    places = {constants.file: Place(artifact.folder / constants.file)} if constants else {}
+    places = {entry.file: Place(artifact.folder / entry.file) for entry in metadata.data_files}
     state = State(program, MappedFiles(places), num_threads)
     return Loaded(artifact, state, {**code.seconds, "load": time.perf_counter() - start}, not code.cached)
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +17,7 @@ from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
 from hip_compiler.runtime.artifact import Artifact
+from hip_compiler.runtime.binding import Binding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.load import load_folder, load_native, load_path
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
@@ -134,6 +135,29 @@ class Session:
                 return self._allocator.take()
             finally:
                 self._allocator.forget()
+
+    def bind(self, feeds: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> Binding:
+        """Tie arrays to inputs and outputs for many runs; their memory is read and written where it lies.
+
+        An array that is both a feed and the output that `metadata.shared` pairs with it is a cache that grows in
+        place: its extent is the capacity, and how much of it counts is the model's business.
+
+        Args:
+            feeds: C-contiguous arrays by input name, of the input's element type.
+            outputs: writable C-contiguous arrays by output name that start at a multiple of 64 bytes
+                (`hip_compiler.runtime.empty`).
+
+        Raises:
+            HipCompilerError: `HIPC0700`, when an array cannot be used as it is, or two share memory that must not.
+        """
+        with self._lock:
+            self._check_open()
+            return Binding(self._guarded, self._state, self.metadata, feeds, outputs)
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        with self._lock:
+            self._check_open()
+            return action()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the compiled model: an artifact folder with the machine code for this CPU, or a native artifact.

@@ -40,6 +40,11 @@ class SharedLibrary:
             raise HipCompilerError(ErrorCode.LINK, f"the native artifact does not define {name}")
         return int(ctypes.cast(symbol, ctypes.c_void_p).value or 0)
 
+    def find(self, name: str) -> int | None:
+        """As `address`; None when there is no such symbol."""
+        symbol = getattr(self._library, name, None)
+        return None if symbol is None else ctypes.cast(symbol, ctypes.c_void_p).value
+
     def close(self) -> None:
         """Unload the code. No address of it may be used afterwards; a second call does nothing."""
         if self._library is not None:

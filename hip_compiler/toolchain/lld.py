@@ -1,4 +1,4 @@
-"""The linker: LLVM's lld from the machine, or the one in the `ziglang` package."""
+"""The linker: LLVM's lld from the machine, that of ROCm, or the one in the `ziglang` package."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 
 PROGRAMS = ("ld.lld-22", "ld.lld")
+ROCM_PROGRAMS = ("lib/llvm/bin/ld.lld", "llvm/bin/ld.lld")
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 
 
 def find_linker() -> tuple[str, ...]:
-    """Start of the linker's command line: the knob `HIPC_LLD`, else lld on the path, else the `ziglang` package.
+    """Start of the linker's command line: the knob `HIPC_LLD`, else lld on the path, else that of
+    ROCm, else the `ziglang` package.
 
     Raises:
         HipCompilerError: `HIPC0503`, when there is none, or when the knob names none.
@@ -34,7 +36,8 @@ def find_linker() -> tuple[str, ...]:
                 ErrorCode.NOT_BUILT, f"{knobs.LLD.name} names '{chosen}', which is no program", hint="name an ld.lld"
             )
         return (path, "ld.lld") if Path(path).name.startswith("zig") else (path,)
-    for program in PROGRAMS:
+    rocm = Path(knobs.ROCM_PATH.read())
+    for program in (*PROGRAMS, *(str(rocm / program) for program in ROCM_PROGRAMS)):
         path = shutil.which(program)
         if path is not None:
             return (path,)
@@ -42,11 +45,46 @@ def find_linker() -> tuple[str, ...]:
         return (sys.executable, "-m", "ziglang", "ld.lld")
     raise HipCompilerError(
         ErrorCode.NOT_BUILT,
-        "there is no linker to make a shared library with",
-        why=f"{knobs.LLD.name} is not set, {' and '.join(PROGRAMS)} are not on the path, "
+        "there is no linker for shared libraries and code objects",
+        why=f"{knobs.LLD.name} is not set, {' and '.join(PROGRAMS)} are not on the path, {rocm} has none, "
         "and the package ziglang is not installed",
         hint="pip install ziglang, or install lld-22",
     )
+
+
+def link(arguments: Sequence[str | Path], what: str) -> None:
+    """Run the linker.
+
+    Args:
+        arguments: its command line.
+        what: what is linked, for the message.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, with what it says.
+    """
+    command = [*find_linker(), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HipCompilerError(
+            ErrorCode.LINK, f"{what} cannot be linked", details=done.stderr.strip().splitlines()[:20]
+        )
+
+
+def link_code_object(image: bytes, what: str) -> bytes:
+    """Link an object file of an AMD GPU to a code object that its driver loads.
+
+    Args:
+        image: the object file.
+        what: what is linked, for the message.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, with what it says.
+    """
+    with tempfile.TemporaryDirectory(prefix="hipc-link-") as name:
+        source, output = Path(name, "kernels.o"), Path(name, "kernels.co")
+        source.write_bytes(image)
+        link(["-shared", "--no-undefined", source, "-o", output], what)
+        return output.read_bytes()
 
 
 def link_shared(

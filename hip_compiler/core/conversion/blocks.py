@@ -8,7 +8,7 @@ from typing import Any
 
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError
-from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.core.frontend.attributes import constant_array, dense_array
 from hip_compiler.core.frontend.opsets import opset_of
 from hip_compiler.core.mlir import ir
@@ -37,10 +37,14 @@ class BlockConversion:
         for op in block.operations:
             operation = op.operation
             if operation.name in _TERMINATORS:
-                return [self.tensors.get(operand) for operand in operation.operands]
+                return [self._returned(operand) for operand in operation.operands]
             with operation.location:
                 self._convert(operation)
         return []
+
+    def _returned(self, value: Any) -> Tensor | None:
+        found = self.tensors.get(value)
+        return Absent() if found is None and value in self.tensors else found
 
     def _convert(self, operation: Any) -> None:
         if operation.name == "onnx.NoValue":
@@ -65,7 +69,7 @@ class BlockConversion:
             raise
         for value, result in zip(operation.results, results, strict=False):
             if result is not None:
-                self.tensors[value] = result
+                self.tensors[value] = None if isinstance(result, Absent) else result
 
     def _constant(self, operation: Any) -> None:
         array = constant_array(operation.result, self.context.constants)

@@ -24,20 +24,6 @@ Rule = Callable[..., np.ndarray | None]
 """Arrays of the inputs, then the operator; None when the rule does not decide."""
 
 
-def shape_of(op: OnnxOp) -> Tensor | None:
-    """Shape and Size, which need no contents of their input."""
-    if op.domain or op.op not in ("Shape", "Size"):
-        return None
-    source = op.input(0)
-    if op.op == "Size":
-        total = dim(1)
-        for extent in source.shape:
-            total = total * extent
-        return symbolic(_objects(total).reshape(()), INT64)
-    window = slice(op.attr("start", 0), op.attr("end", None)) if op.version >= 15 else slice(None)
-    return symbolic(_objects(*source.shape)[window], INT64)
-
-
 def evaluate(op: OnnxOp) -> Tensor | None:
     """The result of an operator whose inputs' contents are all known, if a rule covers it."""
     rule = RULES.get(op.op) if not op.domain else None
@@ -53,7 +39,7 @@ def evaluate(op: OnnxOp) -> Tensor | None:
         # Contents that contradict the operator: its converter says so.
         return None
     if isinstance(result, Dim):
-        result = _objects(result).reshape(())  # what NumPy makes of one element of an object array
+        result = objects(result).reshape(())  # what NumPy makes of one element of an object array
     if result is None or result.size > MAX_ELEMENTS:
         return None
     return _tensor(result, _result_dtype(op, sources[0].dtype))
@@ -73,7 +59,8 @@ def _result_dtype(op: OnnxOp, first: DType) -> DType:
     return BY_NAME["bool"] if op.op in ("Equal", "Not") else first
 
 
-def _objects(*extents: Dim) -> np.ndarray:
+def objects(*extents: Dim) -> np.ndarray:
+    """Extents as an array, [number of extents]."""
     array = np.empty(len(extents), dtype=object)
     array[:] = extents
     return array

@@ -8,8 +8,10 @@ from hip_compiler.core.conversion import contents
 from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
+from hip_compiler.core.conversion.nearest import nearest
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, find_converter
-from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.conversion.refused import REFUSED
+from hip_compiler.core.conversion.tensors import Tensor, TensorList
 from hip_compiler.errors import Unsupported
 
 MAX_EXPANSION_DEPTH = 8
@@ -52,7 +54,7 @@ class Converter:
         return results
 
     def _made(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
-        known = contents.shape_of(op) or contents.evaluate(op)
+        known = contents.evaluate(op)
         if known is not None:
             return [known]
         # First: a plugin may take over an operator that the compiler has a conversion for.
@@ -60,14 +62,19 @@ class Converter:
         if claim is not None:
             return self._claimed(op, claim.lowers_to)
         converter = find_converter(op.domain, op.op, op.version)
+        refusal = None if converter is None else converter.refusal(op)
+        if refusal is not None:
+            raise NotSupportedError(refusal)
         made = None if converter is None else converter.convert(self.emitter, op)
         if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
+        if any(isinstance(source, TensorList) for source in op.inputs):
+            raise NotSupportedError("an input is a sequence")
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
-            raise NotSupportedError("no conversion for this operator")
+            raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))
         op.read.update(op.attributes)
-        return Expansion(self.convert, self.findings, op, body, depth + 1).run()
+        return Expansion(self.convert, self.findings, op, body, depth + 1, self.opsets).run()
 
     def _claimed(self, op: OnnxOp, name: str) -> Sequence[Tensor]:
         """The operation that a plugin's claim names: inputs by position, attributes by name."""
@@ -75,3 +82,7 @@ class Converter:
         inputs = {operand.name: op.optional(i) for i, operand in enumerate(definition.inputs)}
         given = {a.name: op.attr(a.name) for a in definition.attributes if a.name in op.attributes}
         return self.emitter.hip(name, inputs, None, **given)
+
+
+def _no_conversion(op: OnnxOp) -> str:
+    return "; ".join(filter(None, ["no conversion for this operator", nearest(op)]))

@@ -16,7 +16,7 @@ from hip_compiler.core.conversion.narrow_floats import is_narrow
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
-from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList, constant
 from hip_compiler.core.dialects.access import DTYPES, create_op
 from hip_compiler.core.dialects.check import check_op
 from hip_compiler.core.dialects.dense import storage_dense
@@ -24,7 +24,7 @@ from hip_compiler.core.mlir import arith, ir, linalg, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NAME, DType
 from hip_compiler.dtypes import DTYPES as ALL_DTYPES
-from hip_compiler.registry.contributions import OpShapes
+from hip_compiler.registry.contributions import MAX_OP_VALUES, OpShapes
 from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
 
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
@@ -33,7 +33,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _MOVES = frozenset(
     f"hip.{name}"
     for name in ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "pad", "compress",
-                 "reverse_sequence", "one_hot")
+                 "reverse_sequence", "one_hot", "tensor_scatter")
 )  # fmt: skip
 """Operations that only move elements: floats of 8 and 4 bits, whose storage is that of bytes, may pass."""
 
@@ -72,7 +72,14 @@ class Emitter:
         return self.extents.value(dim(extent))
 
     def value(self, source: Tensor) -> Any:
-        """The SSA value of a tensor; contents known at compile time become an operation here."""
+        """The SSA value of a tensor; contents known at compile time become an operation here.
+
+        Raises:
+            NotSupportedError: a sequence or an empty optional, which has no value at run time.
+        """
+        if isinstance(source, (TensorList, Absent)):
+            kind = "a sequence" if isinstance(source, TensorList) else "an optional"
+            raise NotSupportedError(f"{kind} that is needed at run time: only tensors exist there")
         if source.value is None:
             if source.constant is not None:
                 source.value = self._constant_value(source)
@@ -185,7 +192,7 @@ class Emitter:
                     operand: None if source is None else source.dtype.storage for operand, source in inputs.items()
                 },
                 attributes={a.name: attributes.get(a.name, a.default) for a in definition.attributes},
-                values={o: s.extents() for o, s in inputs.items() if s is not None and s.extents() is not None},  # type: ignore[misc]
+                values=_small_contents(inputs),
             )
             try:
                 specs = definition.reify(view)
@@ -464,6 +471,18 @@ class Emitter:
         return tensor.InsertSliceOp(
             self.value(part), into, dynamic[0], dynamic[1], [], static[0], static[1], [1] * part.rank
         ).result
+
+
+def _small_contents(inputs: Mapping[str, Tensor | None]) -> dict[str, tuple[Dim, ...]]:
+    """Contents of integer inputs that may be extents: quantised weights are integers too, and there are many."""
+    found = {}
+    for name, source in inputs.items():
+        if source is None or source.contents is None or source.contents.size > MAX_OP_VALUES:
+            continue
+        extents = source.extents()
+        if extents is not None:
+            found[name] = extents
+    return found
 
 
 def _result_dtype(text: str, inputs: Sequence[Tensor]) -> DType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import onnx
@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.numpy_helper
 
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
-from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import Unsupported
 
@@ -25,6 +25,7 @@ class Expansion:
     Args:
         convert: converts an operator, given how deep in functions it is.
         findings: receives what `convert` cannot do; the expansion takes it out again to say it of the operator.
+        opsets: versions of the domains that the body does not import itself.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class Expansion:
         op: OnnxOp,
         body: onnx.FunctionProto,
         depth: int,
+        opsets: Mapping[str, int],
     ) -> None:
         self._convert = convert
         self._findings = findings
         self._op = op
         self._body = body
         self._depth = depth
-        self._opsets = {entry.domain: entry.version for entry in body.opset_import}
+        self._opsets = {**opsets, **{entry.domain: entry.version for entry in body.opset_import}}
 
     def run(self) -> Sequence[Tensor | None]:
         """Results of the operator.
@@ -76,7 +78,8 @@ class Expansion:
                 reasons = "; ".join(f"{f.op}: {f.reason}" for f in self._findings[before:])
                 del self._findings[before:]
                 raise NotSupportedError(f"its function body needs {reasons}")
-            values.update(zip(node.output, results, strict=False))
+            found = (None if isinstance(result, Absent) else result for result in results)
+            values.update(zip(node.output, found, strict=False))
 
     def _attributes(self, node: onnx.NodeProto, values: Values) -> dict[str, Any]:
         """Attributes of a node; references take the value of the function's attribute."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.conversion.tensors import Tensor, TensorList
 from hip_compiler.errors import Unsupported
 from hip_compiler.shapes import Dim
 
@@ -139,7 +139,15 @@ instance to the operator's function body."""
 
 @dataclass(frozen=True)
 class Converter:
-    """How an operator of an opset range becomes `hip`, `linalg` and `tensor` operations."""
+    """How an operator of an opset range becomes `hip`, `linalg` and `tensor` operations.
+
+    Attributes:
+        how: the operations it becomes.
+        dtypes: element types of its first input, checked before it is converted; None: those that ONNX defines it
+            for, without strings and complex numbers.
+        limits: what of the operator is refused, as a sentence's end: "at most 5 dimensions".
+        sequences: it takes sequences (`TensorList`), too.
+    """
 
     domain: str
     op: str
@@ -147,19 +155,40 @@ class Converter:
     until: int | None
     convert: Convert
     how: str
+    dtypes: frozenset[str] | None = None
+    limits: str = ""
+    sequences: bool = False
+
+    def refusal(self, op: OnnxOp) -> str | None:
+        """Why an instance is refused for the kinds of its inputs; None where it is not."""
+        if not self.sequences and any(isinstance(source, TensorList) for source in op.inputs):
+            return "an input is a sequence"
+        first = op.optional(0)
+        if self.dtypes is None or first is None or first.dtype.name in self.dtypes:
+            return None
+        known = ", ".join(sorted(self.dtypes))
+        return f"element type {first.dtype} is not defined for it; it is for {known}"
 
 
 CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
 
 
 def onnx_op(
-    *ops: str, domain: str = "", since: int = 1, until: int | None = None, how: str = ""
+    *ops: str,
+    domain: str = "",
+    since: int = 1,
+    until: int | None = None,
+    how: str = "",
+    dtypes: frozenset[str] | None = None,
+    limits: str = "",
+    sequences: bool = False,
 ) -> Callable[[Convert], Convert]:
     """Register a converter for operators of an opset range (`since` to `until`, both included)."""
 
     def register(convert: Convert) -> Convert:
         for op in ops:
-            entry = Converter(domain, op, since, until, convert, how or (convert.__doc__ or "").split("\n")[0])
+            text = how or (convert.__doc__ or "").split("\n")[0]
+            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences)
             CONVERTERS.setdefault((domain, op), []).append(entry)
         return convert
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hip_compiler.dtypes import DType
+from hip_compiler.dtypes import BY_NAME, DType
 from hip_compiler.shapes import Dim, Shape, dim
 
 
@@ -54,6 +55,25 @@ class Tensor:
         if self.contents is None or self.dtype.kind not in ("int", "uint", "bool"):
             return None
         return tuple(element if isinstance(element, Dim) else dim(int(element)) for element in self.contents.flat)
+
+
+class TensorList(Tensor):
+    """A sequence of tensors whose length is known at compile time; there is no such value at run time.
+
+    Attributes:
+        elements: the tensors, in order.
+    """
+
+    def __init__(self, elements: Sequence[Tensor]) -> None:
+        super().__init__((), elements[0].dtype if elements else BY_NAME["float"])
+        self.elements = tuple(elements)
+
+
+class Absent(Tensor):
+    """An optional that holds nothing, as the result of an operator."""
+
+    def __init__(self) -> None:
+        super().__init__((), BY_NAME["float"])
 
 
 def constant(array: np.ndarray, dtype: DType, buffer: str | None = None) -> Tensor:

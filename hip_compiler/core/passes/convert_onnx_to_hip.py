@@ -8,23 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
+from hip_compiler.core.conversion.available import unavailable
 from hip_compiler.core.conversion.blocks import BlockConversion
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
-from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
+from hip_compiler.registry.contributions import OpDef
 from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
-APPEND = "hip.kv_append"
+CACHES = {"hip.kv_append": {"present": "past"}, "hip.rotary_append": {"present_k": "past_k", "present_v": "past_v"}}
+"""Operations that append to caches: input by output that may be one buffer."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,11 @@ class _FunctionConversion:
                     source.value = value
                     blocks.tensors[argument] = source
                     self._bind(source, emitter)
-                results = [self._result(result, converter) for result in blocks.run(old_block)]
+                results = [
+                    self._result(position, result, converter) for position, result in enumerate(blocks.run(old_block))
+                ]
                 findings = [*self.context.findings, *self.findings, *converter.findings]
+                findings += unavailable(function, self.context, self.opsets.get("", 1))
                 if findings:
                     function.erase()
                     raise UnsupportedError(findings, hint="hip-compiler coverage lists what can be compiled")
@@ -104,7 +111,8 @@ class _FunctionConversion:
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
-            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank"
+            advice = next((f"; {text}" for word, text in _ADVICE.items() if word in str(argument.type)), "")
+            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank{advice}"
             self.findings.append(Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind))
             return None
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
@@ -144,33 +152,41 @@ class _FunctionConversion:
                         value = tensor.dim(source.value, index(axis))
                     emitter.extents.bind(atom, value, at_entry=True)
 
-    def _result(self, result: Tensor | None, converter: Converter) -> Tensor:
-        if result is None:
+    def _result(self, position: int, result: Tensor | None, converter: Converter) -> Tensor:
+        if isinstance(result, (TensorList, Absent)):
+            kind = "a sequence" if isinstance(result, TensorList) else "an optional"
+            reason = f"{kind}: outputs must be tensors; make those that it holds outputs of their own"
+            name = self._output_name(position)
+            self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), reason))
+        elif result is None:
             assert converter.findings or self.findings, "a result without conversion has a finding"
-            return Tensor((), BY_NUMPY[_FLOAT32])
-        return result
+        return result or Tensor((), BY_NUMPY[_FLOAT32])
+
+    def _output_name(self, position: int) -> str:
+        attributes = self._interface("res_attrs", position)
+        return attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}"
 
     def _finish(
         self, function: Any, block: Any, inputs: list[tuple[str, Tensor]], results: list[Tensor], values: list[Any]
     ) -> None:
         arguments = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = _function_type(arguments, [value.type for value in values])
-        outputs = []
-        for position, result in enumerate(results):
-            attributes = self._interface("res_attrs", position)
-            outputs.append(
-                (attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}", result)
-            )
+        outputs = [(self._output_name(position), result) for position, result in enumerate(results)]
         interface = {
             "inputs": [_entry(*pair) for pair in inputs],
             "outputs": [_entry(*pair) for pair in outputs],
-            "shared": _shared(inputs, outputs),
+            "shared": _shared(inputs, outputs, self.context.ops),
         }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
 
 
+_ADVICE = {
+    "string": "turn text into numbers before the model",
+    "sequence": "make the tensors of the sequence inputs of their own",
+    "optional": "make it a tensor, or leave it out of the model",
+}
 _FLOAT32 = next(numpy for numpy, dtype in BY_NUMPY.items() if dtype.name == "float")
 
 
@@ -182,19 +198,21 @@ def _entry(name: str, source: Tensor) -> dict[str, Any]:
     return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
 
 
-def _shared(inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]]) -> list[list[str]]:
+def _shared(
+    inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]], ops: Mapping[str, OpDef]
+) -> list[list[str]]:
     """Pairs of an input and an output that may be one buffer: a cache that nothing but the append to it reads."""
     names = {source.value: name for name, source in inputs}
     found = []
     for name, result in outputs:
         owner = None if result.value is None else result.value.owner
-        if owner is None or isinstance(owner, ir.Block) or owner.operation.name != APPEND:
+        if owner is None or isinstance(owner, ir.Block) or owner.operation.name not in CACHES:
             continue
-        for operand in list(owner.operation.operands)[1:]:
-            if operand in names and sum(1 for _ in operand.uses) == 1 + sum(
-                use.owner.operation.name == "tensor.dim" for use in operand.uses
-            ):
-                found.append([names[operand], name])
+        definition = ops[owner.operation.name]
+        present = definition.outputs[list(owner.operation.results).index(result.value)].name
+        past: Any = read_op(definition, owner.operation).inputs.get(CACHES[owner.operation.name].get(present, ""))
+        if past in names and sum(use.owner.operation.name != "tensor.dim" for use in past.uses) == 1:
+            found.append([names[past], name])
     return found
 
 

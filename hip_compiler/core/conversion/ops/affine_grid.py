@@ -15,11 +15,10 @@ from hip_compiler.shapes import Dim, dim
 INT64 = BY_NAME["int64"]
 
 
-@onnx_op("AffineGrid", since=20, how="linalg.generic")
+@onnx_op("AffineGrid", since=20, how="linalg.generic", dtypes=FLOATS, limits="two or three spatial axes")
 def convert_affine_grid(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Every position in [-1, 1] along two or three axes, multiplied by a matrix per image."""
     theta, size = op.input(0), emitter.run_time_extents(op.input(1))
-    op.require(theta.dtype.name in FLOATS, f"element type {theta.dtype} is not defined for it")
     op.require(len(size) in (4, 5) and theta.rank == 3, f"a size of {len(size)} extents")
     spatial = size[2:]
     axes = len(spatial)

@@ -24,7 +24,12 @@ _FUSED = frozenset({"float", "float16"})
 is what ONNX's own test data hold."""
 
 
-@onnx_op("Attention", since=23, how="hip.kv_append, hip.attention; function body for outputs of scores")
+@onnx_op(
+    "Attention",
+    since=23,
+    how="hip.kv_append, hip.attention; function body for outputs of scores",
+    limits="the number and the size of heads are known at compile time",
+)
 def convert_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] | None:
     """Attention over [batch, head, position, size] or [batch, position, heads * size]. Outputs: y, present k and v."""
     q, k, v, mask = op.input(0), op.input(1), op.input(2), op.optional(3)
@@ -110,7 +115,13 @@ def _size(op: OnnxOp, x: Tensor, heads: int) -> int:
     return columns // parts
 
 
-@onnx_op("MultiHeadAttention", domain=MICROSOFT, how="hip.kv_append, hip.attention")
+@onnx_op(
+    "MultiHeadAttention",
+    domain=MICROSOFT,
+    how="hip.kv_append, hip.attention",
+    dtypes=HALVES,
+    limits="no cache of its own indices, no scores as an output",
+)
 def convert_multi_head_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Attention after separate or packed projections, with their bias. Outputs: y, present k and v."""
     heads = op.attr("num_heads")
@@ -118,7 +129,6 @@ def convert_multi_head_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tenso
         op.require(op.optional(position) is None, f"input {what}")
     op.require(not op.wants(3), "the scores as an output")
     q, k, v = _projections(emitter, op)
-    op.require(q.dtype.name in HALVES, f"element type {q.dtype} is not defined for it")
     q, k, v = _with_bias(emitter, op, [q, k, v], op.optional(3))
     size, v_size = (_size(op, x, heads) for x in (q, v))
     past_k, past_v = op.optional(6), op.optional(7)
@@ -202,7 +212,13 @@ def _masks(
     return emitter.elementwise(body, operands, q.dtype), None
 
 
-@onnx_op("Attention", domain=MICROSOFT, how="hip.matmul, hip.kv_append, hip.attention")
+@onnx_op(
+    "Attention",
+    domain=MICROSOFT,
+    how="hip.matmul, hip.kv_append, hip.attention",
+    dtypes=HALVES,
+    limits="no rotary embedding inside, no shared cache",
+)
 def convert_attention_microsoft(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """The projections of q, k and v, then attention. Outputs: y, present [2, batch, head, position, size]."""
     x, heads = op.input(0), op.attr("num_heads")

@@ -16,11 +16,10 @@ MICROSOFT = "com.microsoft"
 _GELUS: dict[str, Callable[[Scalar], Scalar]] = {"Gelu": erf_gelu, "BiasGelu": erf_gelu, "FastGelu": tanh_gelu}
 
 
-@onnx_op("Gelu", "BiasGelu", "FastGelu", domain=MICROSOFT, how="linalg.generic")
+@onnx_op("Gelu", "BiasGelu", "FastGelu", domain=MICROSOFT, how="linalg.generic", dtypes=FLOATS)
 def convert_gelu(emitter: Emitter, op: OnnxOp) -> Tensor:
     """gelu(x + bias): exact for Gelu and BiasGelu, by tanh for FastGelu; the bias is optional but for BiasGelu."""
     x, bias, function = op.input(0), op.optional(1), _GELUS[op.op]
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(bias is None or op.op != "Gelu", "a bias")
     if op.op == "BiasGelu":
         bias = op.input(1)
@@ -29,11 +28,10 @@ def convert_gelu(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda v, b: function(v + b), [x, bias], x.dtype, x.shape)
 
 
-@onnx_op("BiasSplitGelu", domain=MICROSOFT, how="linalg.generic")
+@onnx_op("BiasSplitGelu", domain=MICROSOFT, how="linalg.generic", dtypes=FLOATS)
 def convert_bias_split_gelu(emitter: Emitter, op: OnnxOp) -> Tensor:
     """With x + bias cut into halves along the last axis: left * gelu(right)."""
     x, bias = op.input(0), op.input(1)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     half = x.shape[-1] // 2
     (left, right), (left_bias, right_bias) = (_halves(emitter, source) for source in (x, bias))
     shape = (*x.shape[:-1], half)

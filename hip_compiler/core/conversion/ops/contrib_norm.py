@@ -31,8 +31,8 @@ def inverse_rms(emitter: Emitter, x: Tensor, axis: int, epsilon: float) -> Tenso
     return emitter.reshape(inverse, (*x.shape[:axis], *(dim(1),) * (x.rank - axis)))
 
 
-@onnx_op("SimplifiedLayerNormalization", how="hip.rms_norm")
-@onnx_op("SimplifiedLayerNormalization", domain=MICROSOFT, how="hip.rms_norm")
+@onnx_op("SimplifiedLayerNormalization", how="hip.rms_norm", dtypes=FLOATS)
+@onnx_op("SimplifiedLayerNormalization", domain=MICROSOFT, how="hip.rms_norm", dtypes=FLOATS)
 def convert_simplified_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Division by the root mean square over the trailing axes, then scale; exporters put it in either domain.
 
@@ -40,7 +40,6 @@ def convert_simplified_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     """
     op.ignore("stash_type")
     x, scale = op.input(0), op.input(1)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(len(op.inputs) <= 2, "more than two inputs")
     axis, epsilon = normalize_axis(op, op.attr("axis", -1), x.rank), op.attr("epsilon", 1e-5)
     inputs = {"x": x, "scale": trailing(emitter, scale, x.shape[axis:])}
@@ -58,7 +57,13 @@ def residual_sum(emitter: Emitter, op: OnnxOp, bias: Tensor | None) -> Tensor:
     return emitter.elementwise(lambda a, b, c: a + b + c, [x, skip, bias], x.dtype, x.shape)
 
 
-@onnx_op("SkipSimplifiedLayerNormalization", domain=MICROSOFT, how="linalg.generic, hip.rms_norm")
+@onnx_op(
+    "SkipSimplifiedLayerNormalization",
+    domain=MICROSOFT,
+    how="linalg.generic, hip.rms_norm",
+    dtypes=FLOATS,
+    limits="no mean as an output",
+)
 def convert_skip_simplified(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Residual sum, then division by the root mean square, then scale. Outputs: y, (mean), inverse, the sum."""
     op.require(not op.wants(1), "the mean, which this normalisation does not have")
@@ -70,7 +75,7 @@ def convert_skip_simplified(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | N
     return [y, None, inverse, total][: op.outputs]
 
 
-@onnx_op("SkipLayerNormalization", domain=MICROSOFT, how="linalg.generic, hip.layer_norm")
+@onnx_op("SkipLayerNormalization", domain=MICROSOFT, how="linalg.generic, hip.layer_norm", dtypes=FLOATS)
 def convert_skip_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Residual sum, then layer normalisation. Outputs: y, mean, inverse deviation, the sum."""
     total = residual_sum(emitter, op, op.optional(4))
@@ -91,7 +96,13 @@ def convert_skip_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | N
     return [*results, total][: op.outputs]
 
 
-@onnx_op("EmbedLayerNormalization", domain=MICROSOFT, how="hip.gather, hip.layer_norm")
+@onnx_op(
+    "EmbedLayerNormalization",
+    domain=MICROSOFT,
+    how="hip.gather, hip.layer_norm",
+    dtypes=frozenset({"int32", "int64"}),
+    limits="input_ids of rank 2, a mask index of lengths",
+)
 def convert_embed_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Sum of word, position and segment embeddings, then layer normalisation. Outputs: y, mask index, the sum."""
     ids, segments, mask, positions = op.input(0), op.optional(1), op.optional(7), op.optional(8)
@@ -132,7 +143,7 @@ def convert_embed_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     return [y, lengths, total][: op.outputs]
 
 
-@onnx_op("GroupNorm", "SkipGroupNorm", domain=MICROSOFT, how="hip.group_norm")
+@onnx_op("GroupNorm", "SkipGroupNorm", domain=MICROSOFT, how="hip.group_norm", dtypes=FLOATS)
 def convert_group_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Group normalisation of images, usually with channels last; SkipGroupNorm adds a skip and a bias in front."""
     x, gamma, beta = op.input(0), op.input(1), op.input(2)

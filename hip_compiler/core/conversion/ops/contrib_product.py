@@ -26,11 +26,10 @@ _ACTIVATIONS = {
 """Name at `hip.conv` and default parameters of the activations that FusedConv names."""
 
 
-@onnx_op("FusedMatMul", domain=MICROSOFT, how="hip.matmul")
+@onnx_op("FusedMatMul", domain=MICROSOFT, how="hip.matmul", dtypes=FLOATS, limits="no transBatchA, no transBatchB")
 def convert_fused_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     """alpha * A' * B', either operand transposed in its last two axes."""
     a, b = op.input(0), op.input(1)
-    op.require(a.dtype.name in FLOATS, f"element type {a.dtype} is not defined for it")
     for name, source in (("transBatchA", a), ("transBatchB", b)):
         op.require(op.attr(name, 0) == 0, f"{name}: operands with the batch axes moved inwards")
         op.require(source.rank > 0, "a scalar operand")
@@ -41,7 +40,13 @@ def convert_fused_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     return multiply(emitter, a, b, alpha=op.attr("alpha", 1.0), **flags)
 
 
-@onnx_op("FusedConv", domain=MICROSOFT, how="hip.conv")
+@onnx_op(
+    "FusedConv",
+    domain=MICROSOFT,
+    how="hip.conv",
+    dtypes=FLOATS,
+    limits="of the activations beside a residual sum only Relu; those of Conv",
+)
 def convert_fused_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """activation(conv(x, w) + bias + z)."""
     activation, given = op.attr("activation", ""), list(op.attr("activation_params", ()))

@@ -22,7 +22,11 @@ from hip_compiler.shapes import Dim, dim
 BOOL, INT64 = BY_NAME["bool"], BY_NAME["int64"]
 
 
-@onnx_op("If")
+@onnx_op(
+    "If",
+    how="scf.if; the branch taken where the condition is known",
+    limits="where the branches differ in rank or hold sequences, the condition decides at compile time",
+)
 def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.if; only the branch taken where the condition is known."""
     condition = op.input(0)
@@ -51,7 +55,11 @@ def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     return _at(wanted, made, op.outputs)
 
 
-@onnx_op("Loop")
+@onnx_op(
+    "Loop",
+    how="scf.for; scf.while where a condition may end it",
+    limits="ranks of states do not change; states are tensors",
+)
 def convert_loop(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.for where the number of iterations is known before the loop, scf.while otherwise."""
     body: Subgraph = op.attr("body")
@@ -97,7 +105,7 @@ def _trip(emitter: Emitter, limit: Tensor | None) -> Dim | None:
     return count if limit.contents is not None and is_extent(count) else count.maximum(0)
 
 
-@onnx_op("Scan", since=9)
+@onnx_op("Scan", since=9, how="scf.for", limits="ranks of states do not change")
 def convert_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.for over slices of the scan inputs."""
     body: Subgraph = op.attr("body")
@@ -123,7 +131,7 @@ def convert_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     )
 
 
-@onnx_op("Scan", until=8)
+@onnx_op("Scan", until=8, how="scf.for", limits="one sequence length")
 def convert_batched_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.for over the batch, and inside of it over the sequence."""
     body: Subgraph = op.attr("body")

@@ -93,14 +93,18 @@ def known(op: OnnxOp, extents: Sequence[Dim], what: str) -> list[int]:
     return [value for value in values if value is not None]
 
 
-@onnx_op("Conv", how="hip.conv")
-@onnx_op("Conv", domain="hip", how="hip.conv")
+@onnx_op(
+    "Conv",
+    how="hip.conv",
+    dtypes=FLOATS,
+    limits="one to three spatial axes; the kernel's extents are known at compile time; no negative pads",
+)
+@onnx_op("Conv", domain="hip", how="hip.conv", dtypes=FLOATS)
 def convert_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Convolution over one to three spatial axes, with groups; domain `hip` adds activation and residual sum."""
     x, w, bias, residual = op.input(0), op.input(1), op.optional(2), op.optional(3)
     names = ("activation", "activation_alpha", "activation_beta") if op.domain else ()
     epilogue: dict[str, Any] = {name: op.attr(name) for name in names}
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     op.require(3 <= x.rank <= 5 and w.rank == x.rank, f"rank {x.rank}")
     kernel = known(op, w.shape[2:], "the kernel's extents")
     op.require(list(op.attr("kernel_shape", kernel)) == kernel, "kernel_shape differs from the weights' shape")
@@ -117,11 +121,15 @@ def convert_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda a, b: a + b, [result, residual], x.dtype)
 
 
-@onnx_op("ConvTranspose", how="hip.conv_transpose")
+@onnx_op(
+    "ConvTranspose",
+    how="hip.conv_transpose",
+    dtypes=FLOATS,
+    limits="one to three spatial axes; output_shape and auto_pad need spatial extents known at compile time",
+)
 def convert_conv_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The gradient of a convolution with respect to its input."""
     x, w, bias = op.input(0), op.input(1), op.optional(2)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     rank = x.rank - 2
     kernel = known(op, w.shape[2:], "the kernel's extents")
     op.require(list(op.attr("kernel_shape", kernel)) == kernel, "kernel_shape differs from the weights' shape")
@@ -136,7 +144,8 @@ def convert_conv_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
         for i in range(rank):
             full = strides[i] * (extents[i] - 1) + extra[i] + (kernel[i] - 1) * dilations[i] + 1
             total = full - wanted[i]
-            op.require(total >= 0, "output_shape beyond what the input reaches")
+            if total < 0:  # beyond what the input reaches: nothing but zeros at the end
+                extra[i], total = extra[i] - total, 0
             small, large = total // 2, total - total // 2
             begins.append(large if auto_pad != "SAME_UPPER" else small)
             ends.append(small if auto_pad != "SAME_UPPER" else large)
@@ -153,11 +162,16 @@ def convert_conv_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.conv_transpose", {"x": x, "w": w, "bias": bias}, [x.dtype], **attributes)[0]
 
 
-@onnx_op("MaxPool", "AveragePool", "LpPool", how="hip.pool, hip.max_pool_indices")
+@onnx_op("AveragePool", "LpPool", how="hip.pool", dtypes=FLOATS, limits="one to three spatial axes; no negative pads")
+@onnx_op(
+    "MaxPool",
+    how="hip.pool, hip.max_pool_indices",
+    dtypes=FLOATS | {"int8", "uint8"},
+    limits="one to three spatial axes; no negative pads",
+)
 def convert_pool(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Maximum, mean or norm over sliding windows."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS | ({"int8", "uint8"} if op.op == "MaxPool" else set()), f"element type {x.dtype}")
     op.require(3 <= x.rank <= 5, f"rank {x.rank}")
     kernel = list(op.attr("kernel_shape"))
     filling = lowest(x.dtype) if op.op == "MaxPool" else 0.0

@@ -28,7 +28,7 @@ class _Labelled:
         return tuple(self.extent(label) for label in labels)
 
 
-@onnx_op("Einsum", since=12, how="hip.matmul and linalg.generic")
+@onnx_op("Einsum", since=12, how="hip.matmul and linalg.generic", dtypes=NUMBERS)
 def convert_einsum(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Sums of products over labelled axes."""
     inputs = [op.input(i) for i in range(len(op.inputs))]

@@ -234,7 +234,7 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
 
 
 def _register(name: str, row: Row) -> None:
-    @onnx_op(name, domain=row.domain, how="linalg.generic")
+    @onnx_op(name, domain=row.domain, how="linalg.generic", dtypes=row.dtypes)
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
         return _convert_row(row, emitter, op)
 
@@ -243,11 +243,10 @@ for _name, _row in ROWS.items():
     _register(_name, _row)
 
 
-@onnx_op("Clip", how="linalg.generic")
+@onnx_op("Clip", how="linalg.generic", dtypes=NUMBERS)
 def convert_clip(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Bounds are attributes before opset 11, inputs from then on."""
     x = op.input(0)
-    op.require(x.dtype.name in NUMBERS, f"element type {x.dtype} is not defined for it")
     if op.version < 11:
         low, high = op.attr("min", -_FLOAT_MAX), op.attr("max", _FLOAT_MAX)
         return emitter.elementwise(lambda v: clamp(v, low, high), [x], x.dtype)
@@ -271,7 +270,7 @@ def convert_where(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(where, [condition, x, y], x.dtype)
 
 
-@onnx_op("Mean", how="linalg.generic")
+@onnx_op("Mean", how="linalg.generic", dtypes=FLOATS)
 def convert_mean(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Arithmetic mean of broadcast operands."""
     inputs: Sequence[Tensor] = [op.input(i) for i in range(len(op.inputs))]

@@ -19,7 +19,7 @@ DOMAIN = "ai.onnx.ml"
 FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
 
 
-@onnx_op("Scaler", domain=DOMAIN, how="linalg.generic")
+@onnx_op("Scaler", domain=DOMAIN, how="linalg.generic", dtypes=NUMBERS)
 def convert_scaler(emitter: Emitter, op: OnnxOp) -> Tensor:
     """(x - offset) * scale, per feature."""
     x = op.input(0)
@@ -32,7 +32,7 @@ def convert_scaler(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(scaled, [x, offset, scale], FLOAT, x.shape)
 
 
-@onnx_op("Normalizer", domain=DOMAIN, how="linalg.generic")
+@onnx_op("Normalizer", domain=DOMAIN, how="linalg.generic", limits="rank 1 or 2")
 def convert_normalizer(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Rows divided by their maximum, by the sum of magnitudes or by the root of the sum of squares."""
     x, norm = op.input(0), op.attr("norm", "MAX")
@@ -51,7 +51,7 @@ def convert_normalizer(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(divided, [values, column], FLOAT)
 
 
-@onnx_op("Binarizer", domain=DOMAIN, how="linalg.generic")
+@onnx_op("Binarizer", domain=DOMAIN, how="linalg.generic", dtypes=NUMBERS)
 def convert_binarizer(emitter: Emitter, op: OnnxOp) -> Tensor:
     """1 above a threshold, else 0."""
     x, threshold = op.input(0), op.attr("threshold", 0.0)
@@ -61,7 +61,7 @@ def convert_binarizer(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda v: select(v > bound, 1, 0, v), [x], x.dtype)
 
 
-@onnx_op("Imputer", domain=DOMAIN, how="linalg.generic")
+@onnx_op("Imputer", domain=DOMAIN, how="linalg.generic", dtypes=frozenset({"float", "double", "int32", "int64"}))
 def convert_imputer(emitter: Emitter, op: OnnxOp) -> Tensor:
     """One value, which may be NaN, replaced by a number per feature."""
     x = op.input(0)
@@ -119,7 +119,7 @@ def _positions(emitter: Emitter, x: Tensor, keys: np.ndarray) -> tuple[Tensor, n
     return emitter.hip("hip.lookup", inputs, [INT64])[0], order
 
 
-@onnx_op("LabelEncoder", domain=DOMAIN, since=2, how="hip.lookup and hip.gather")
+@onnx_op("LabelEncoder", domain=DOMAIN, since=2, how="hip.lookup and hip.gather", limits="no strings")
 def convert_label_encoder(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Every number replaced by the one that a table has for it."""
     x = op.input(0)
@@ -162,7 +162,7 @@ def _values(op: OnnxOp) -> tuple[np.ndarray, np.ndarray]:
     return values, np.asarray(unset if default_tensor is None else default_tensor, values.dtype).reshape(-1)[:1]
 
 
-@onnx_op("OneHotEncoder", domain=DOMAIN, how="hip.lookup and linalg.generic")
+@onnx_op("OneHotEncoder", domain=DOMAIN, how="hip.lookup and linalg.generic", limits="no strings")
 def convert_one_hot_encoder(emitter: Emitter, op: OnnxOp) -> Tensor:
     """1 at the position of every category along a new last axis."""
     x, categories = op.input(0), op.attr("cats_int64s", [])

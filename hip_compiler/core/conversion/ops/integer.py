@@ -104,13 +104,13 @@ def _row_scale(emitter: Emitter, scale: Tensor) -> Tensor:
     return emitter.reshape(scale, (*scale.shape, dim(1)))
 
 
-@onnx_op("MatMulInteger", how="hip.matmul")
+@onnx_op("MatMulInteger", how="hip.matmul", dtypes=BYTES)
 def convert_matmul_integer(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer product of 8-bit operands, zero points taken off first."""
     return product(emitter, op, op.input(0), op.input(1), op.optional(2), op.optional(3))
 
 
-@onnx_op("QLinearMatMul", how="hip.matmul")
+@onnx_op("QLinearMatMul", how="hip.matmul", dtypes=BYTES, limits="one output scale")
 def convert_qlinear_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer product of 8-bit operands, brought to the output's scale."""
     a, b, out, zero = op.input(0), op.input(3), op.input(6), op.input(7)
@@ -119,14 +119,14 @@ def convert_qlinear_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     return requantize(emitter, op, total, scales, out, zero, zero.dtype)
 
 
-@onnx_op("MatMulIntegerToFloat", domain=MICROSOFT, how="hip.matmul")
+@onnx_op("MatMulIntegerToFloat", domain=MICROSOFT, how="hip.matmul", dtypes=BYTES)
 def convert_matmul_integer_to_float(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer product of 8-bit operands, times their scales, plus a bias row."""
     total = product(emitter, op, op.input(0), op.input(1), op.optional(4), op.optional(5))
     return _scaled(emitter, total, [_row_scale(emitter, op.input(2)), op.input(3)], op.optional(6))
 
 
-@onnx_op("DynamicQuantizeMatMul", domain=MICROSOFT, how="hip.matmul")
+@onnx_op("DynamicQuantizeMatMul", domain=MICROSOFT, how="hip.matmul", dtypes=frozenset({"float"}))
 def convert_dynamic_quantize_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     """A float operand quantised by its own range, then as MatMulIntegerToFloat."""
     x, b = op.input(0), op.input(1)
@@ -148,7 +148,7 @@ def _scaled(emitter: Emitter, total: Tensor, scales: Sequence[Tensor], bias: Ten
     return emitter.elementwise(body, operands, dtype, total.shape)
 
 
-@onnx_op("QGemm", domain=MICROSOFT, how="hip.matmul")
+@onnx_op("QGemm", domain=MICROSOFT, how="hip.matmul", dtypes=BYTES, limits="rank 2")
 def convert_qgemm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """alpha * A' * B' + C of 8-bit matrices, the sum in int32; float without an output scale."""
     a, b, bias, out = op.input(0), op.input(3), op.optional(6), op.optional(7)
@@ -173,13 +173,13 @@ def _times(emitter: Emitter, a: Tensor, b: Tensor) -> Tensor:
     return emitter.elementwise(lambda x, y: x * y, [a, b], FLOAT)
 
 
-@onnx_op("ConvInteger", how="hip.conv")
+@onnx_op("ConvInteger", how="hip.conv", dtypes=BYTES, limits="one zero point for the input")
 def convert_conv_integer(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer convolution of 8-bit operands, zero points taken off first."""
     return convolution(emitter, op, op.input(0), op.input(1), op.optional(2), op.optional(3))
 
 
-@onnx_op("QLinearConv", how="hip.conv")
+@onnx_op("QLinearConv", how="hip.conv", dtypes=BYTES, limits="one zero point for the input and one for the output")
 def convert_qlinear_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer convolution of 8-bit operands, plus bias, brought to the output's scale."""
     x, w, zero, bias = op.input(0), op.input(3), op.input(7), op.optional(8)

@@ -66,11 +66,16 @@ def _pad(emitter: Emitter, op: OnnxOp, x: Tensor, pads: Sequence[Dim], value: Te
     return emitter.hip("hip.pad", inputs, [x.dtype], [shape], mode=op.attr("mode", "constant"))[0]
 
 
-@onnx_op("Resize", since=10, how="hip.resize")
+@onnx_op(
+    "Resize",
+    since=10,
+    how="hip.resize",
+    dtypes=FLOATS | {"uint8", "int8", "int32"},
+    limits="a scale that is no whole number, nor one over one, needs extents known at compile time",
+)
 def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Sampling at another number of positions along axes."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS | {"uint8", "int8", "int32"}, f"element type {x.dtype} is not defined for it")
     first = 1 if op.version == 10 else 2
     scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
     axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
@@ -229,7 +234,7 @@ def convert_reverse_sequence(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.reverse_sequence", {"x": x, "lengths": op.input(1)}, [x.dtype], **attributes)[0]
 
 
-@onnx_op("EyeLike", how="linalg.generic")
+@onnx_op("EyeLike", how="linalg.generic", limits="rank 2")
 def convert_eye_like(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Ones on a diagonal."""
     x = op.input(0)

@@ -20,7 +20,7 @@ def convert_linear_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     return transformed(emitter, scores, op.attr("post_transform", "NONE"))
 
 
-@onnx_op("LinearClassifier", domain=DOMAIN, how="hip.matmul")
+@onnx_op("LinearClassifier", domain=DOMAIN, how="hip.matmul", limits="no labels that are strings")
 def convert_linear_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """The class of the highest weighted sum, and the sums."""
     op.ignore("multi_class")

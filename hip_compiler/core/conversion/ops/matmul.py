@@ -11,11 +11,10 @@ from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.shapes import dim, product
 
 
-@onnx_op("MatMul", how="hip.matmul")
+@onnx_op("MatMul", how="hip.matmul", dtypes=NUMBERS, limits="rank 1 or more")
 def convert_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
     """NumPy matmul; vectors take an extent of 1 for the time of the product."""
     a, b = op.input(0), op.input(1)
-    op.require(a.dtype.name in NUMBERS, f"element type {a.dtype} is not defined for it")
     op.require(a.rank > 0 and b.rank > 0, "a scalar operand")
     return multiply(emitter, a, b)
 
@@ -60,11 +59,10 @@ def multiply(
     return emitter.reshape(result, shape)
 
 
-@onnx_op("Linear", domain="hip", how="hip.matmul")
+@onnx_op("Linear", domain="hip", how="hip.matmul", dtypes=FLOATS)
 def convert_linear(emitter: Emitter, op: OnnxOp) -> Tensor:
     """A product with bias row, activation and residual sum, as onnx-fuse-epilogues makes it."""
     a, b, bias, residual = op.input(0), op.input(1), op.optional(2), op.optional(3)
-    op.require(a.dtype.name in FLOATS, f"element type {a.dtype} is not defined for it")
     shape = (*a.shape[:-1], b.shape[-1])
     epilogue: dict[str, Any] = {name: op.attr(name) for name in ("activation", "activation_alpha", "activation_beta")}
     rides = residual is not None and residual.shape == shape
@@ -74,7 +72,7 @@ def convert_linear(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda x, y: x + y, [result, residual], a.dtype)
 
 
-@onnx_op("Gemm", how="hip.matmul")
+@onnx_op("Gemm", how="hip.matmul", dtypes=NUMBERS, limits="rank 2")
 def convert_gemm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """alpha * A' * B' + beta * C; a row vector C rides along as the product's bias."""
     a, b, c = op.input(0), op.input(1), op.optional(2)

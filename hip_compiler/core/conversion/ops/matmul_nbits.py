@@ -18,14 +18,19 @@ FLOATS = frozenset({"float", "float16", "bfloat16"})
 UINT8 = BY_NAME["uint8"]
 
 
-@onnx_op("MatMulNBits", domain="com.microsoft", how="hip.matmul_nbits")
+@onnx_op(
+    "MatMulNBits",
+    domain="com.microsoft",
+    how="hip.matmul_nbits",
+    dtypes=FLOATS,
+    limits="weights packed in uint8, not prepacked",
+)
 def convert_matmul_nbits(emitter: Emitter, op: OnnxOp) -> Tensor:
     """a x dequantised weights + bias; a row of weights takes ceil(K / block) whole blocks, whatever K is."""
     a, weights, scales = op.input(0), op.input(1), op.input(2)
     zeros, groups, bias = op.optional(3), op.optional(4), op.optional(5)
     n, k, bits, block = op.attr("N"), op.attr("K"), op.attr("bits", 4), op.attr("block_size", 128)
     level = op.attr("accuracy_level", 0)
-    op.require(a.dtype.name in FLOATS, f"element type {a.dtype} is not defined for it")
     op.require(0 <= level <= 4, f"accuracy_level = {level}")
     op.require(op.attr("weight_prepacked", 0) == 0, "weights in a device's own layout")
     op.require(weights.dtype is UINT8, f"weights of element type {weights.dtype}")

@@ -15,7 +15,13 @@ from hip_compiler.shapes import dim
 FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
 
 
-@onnx_op("TfIdfVectorizer", since=9, how="hip.count_ngrams")
+@onnx_op(
+    "TfIdfVectorizer",
+    since=9,
+    how="hip.count_ngrams",
+    dtypes=frozenset({"int32", "int64"}),
+    limits="no strings; rank 1 or 2",
+)
 def convert_tf_idf(emitter: Emitter, op: OnnxOp) -> Tensor:
     """How often n-grams occur, weighted; weights belong to columns, as ONNX's reference and ONNX Runtime have it."""
     x = op.input(0)

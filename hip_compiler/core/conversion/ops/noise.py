@@ -61,7 +61,7 @@ def convert_multinomial(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.multinomial", {"x": x}, [_result(op, BY_ONNX[6])], [shape], seed=_seed(op))[0]
 
 
-@onnx_op("Dropout", how="forwarded, or hip.random_uniform")
+@onnx_op("Dropout", how="forwarded, or hip.random_uniform", limits="before opset 12 no training mode")
 def convert_dropout(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Does nothing in inference; in training mode elements are dropped at random, and the rest is scaled up."""
     op.ignore("is_test")

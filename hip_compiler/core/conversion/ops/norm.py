@@ -17,11 +17,10 @@ from hip_compiler.shapes import dim, product
 FLOAT = BY_NAME["float"]
 
 
-@onnx_op("Softmax", "LogSoftmax", "Hardmax", how="hip.softmax, hip.hardmax")
+@onnx_op("Softmax", "LogSoftmax", "Hardmax", how="hip.softmax, hip.hardmax", dtypes=FLOATS)
 def convert_softmax(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Along one axis from opset 13; before that over all axes from the given one."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     name = "hip.hardmax" if op.op == "Hardmax" else "hip.softmax"
     log: dict[str, Any] = {} if op.op == "Hardmax" else {"log": op.op == "LogSoftmax"}
     if op.version >= 13:
@@ -34,12 +33,11 @@ def convert_softmax(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.reshape(emitter.hip(name, {"x": flat}, [x.dtype], axis=1, **log)[0], x.shape)
 
 
-@onnx_op("LayerNormalization", how="hip.layer_norm")
+@onnx_op("LayerNormalization", how="hip.layer_norm", dtypes=FLOATS)
 def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Mean 0 and variance 1 over the trailing axes, then scale and bias."""
     op.ignore("stash_type")
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
     tail = x.shape[axis:]
     inputs = {"x": x, "scale": trailing(emitter, op.input(1), tail), "bias": None}
@@ -51,12 +49,11 @@ def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     return emitter.hip("hip.layer_norm", inputs, [x.dtype], **attributes)
 
 
-@onnx_op("RMSNormalization", how="hip.rms_norm")
+@onnx_op("RMSNormalization", how="hip.rms_norm", dtypes=FLOATS)
 def convert_rms_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Division by the root mean square over the trailing axes, then scale."""
     op.ignore("stash_type")
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
     inputs = {"x": x, "scale": trailing(emitter, op.input(1), x.shape[axis:])}
     return emitter.hip("hip.rms_norm", inputs, [x.dtype], axis=axis, epsilon=op.attr("epsilon", 1e-5))[0]
@@ -70,12 +67,16 @@ def trailing(emitter: Emitter, parameter: Tensor, tail: Sequence[object]) -> Ten
     return emitter.expand(parameter, shape)  # type: ignore[arg-type]
 
 
-@onnx_op("BatchNormalization", how="linalg.generic")
+@onnx_op(
+    "BatchNormalization",
+    how="linalg.generic",
+    dtypes=FLOATS,
+    limits="no statistics per element (spatial is 0 before opset 9)",
+)
 def convert_batch_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Per channel, minus mean, over deviation, times scale, plus bias; training mode measures mean and deviation."""
     op.require(bool(op.attr("spatial", 1)), "statistics per element (spatial is 0)")
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     momentum = op.attr("momentum", 0.9)
     if op.attr("training_mode", 0):
         op.require(x.rank >= 2, f"training mode with rank {x.rank}")
@@ -122,31 +123,28 @@ def _running(emitter: Emitter, before: Tensor, now: Tensor, momentum: float) -> 
     return emitter.elementwise(mixed, [before, now], before.dtype)
 
 
-@onnx_op("InstanceNormalization", how="hip.instance_norm")
+@onnx_op("InstanceNormalization", how="hip.instance_norm", dtypes=FLOATS)
 def convert_instance_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Mean 0 and variance 1 over the spatial axes of every channel."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     inputs = {"x": x, "scale": op.input(1), "bias": op.input(2)}
     return emitter.hip("hip.instance_norm", inputs, [x.dtype], epsilon=op.attr("epsilon", 1e-5))[0]
 
 
-@onnx_op("GroupNormalization", how="hip.group_norm")
+@onnx_op("GroupNormalization", how="hip.group_norm", dtypes=FLOATS)
 def convert_group_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Mean 0 and variance 1 over groups of channels."""
     op.ignore("stash_type")
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     inputs = {"x": x, "scale": op.input(1), "bias": op.input(2)}
     attributes: dict[str, Any] = {"groups": op.attr("num_groups"), "epsilon": op.attr("epsilon", 1e-5)}
     return emitter.hip("hip.group_norm", inputs, [x.dtype], **attributes)[0]
 
 
-@onnx_op("LRN", how="hip.lrn")
+@onnx_op("LRN", how="hip.lrn", dtypes=FLOATS)
 def convert_lrn(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Local response normalisation over neighbouring channels."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     attributes: dict[str, Any] = {
         "size": op.attr("size"),
         "alpha": op.attr("alpha", 1e-4),
@@ -156,10 +154,9 @@ def convert_lrn(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.lrn", {"x": x}, [x.dtype], **attributes)[0]
 
 
-@onnx_op("LpNormalization", how="hip.lp_norm")
+@onnx_op("LpNormalization", how="hip.lp_norm", dtypes=FLOATS)
 def convert_lp_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Division by the L1 or L2 norm along one axis."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
     return emitter.hip("hip.lp_norm", {"x": x}, [x.dtype], axis=axis, p=op.attr("p", 2))[0]

@@ -54,7 +54,12 @@ def level(quotient: Scalar, zero: Scalar | None, dtype: DType) -> Scalar:
     return clamp(number, float(lowest(dtype)), float(highest(dtype))).cast(dtype)
 
 
-@onnx_op("QuantizeLinear", how="linalg.generic")
+@onnx_op(
+    "QuantizeLinear",
+    how="linalg.generic",
+    dtypes=FLOATS | {"int32"},
+    limits="to integers of 2 to 32 bits and small floats",
+)
 def convert_quantize(emitter: Emitter, op: OnnxOp) -> Tensor:
     """round(x / scale) + zero point, within the range of the element type; to floats, x / scale is only rounded."""
     saturate = bool(op.attr("saturate", 1))
@@ -81,7 +86,7 @@ def convert_quantize(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(body, operands, dtype, x.shape)
 
 
-@onnx_op("DequantizeLinear", how="linalg.generic")
+@onnx_op("DequantizeLinear", how="linalg.generic", dtypes=QUANTIZED, limits="to floats")
 def convert_dequantize(emitter: Emitter, op: OnnxOp) -> Tensor:
     """(x - zero point) * scale."""
     x, scale, zero = op.input(0), op.input(1), op.optional(2)
@@ -104,7 +109,7 @@ def _axis(op: OnnxOp, x: Tensor) -> int:
     return normalize_axis(op, axis, x.rank) if -x.rank <= axis < x.rank else 0
 
 
-@onnx_op("DynamicQuantizeLinear", how="linalg.generic")
+@onnx_op("DynamicQuantizeLinear", how="linalg.generic", dtypes=frozenset({"float"}))
 def convert_dynamic_quantize(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Quantisation to uint8 with a scale and zero point from the input's range, zero included."""
     x = op.input(0)

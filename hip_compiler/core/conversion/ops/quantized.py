@@ -64,36 +64,42 @@ def _apply(
     return emitter.elementwise(body, flat, dtype)
 
 
-@onnx_op("QLinearAdd", domain=MICROSOFT, how="linalg.generic")
+@onnx_op("QLinearAdd", domain=MICROSOFT, how="linalg.generic", dtypes=BYTES)
 def convert_add(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Sum of quantised operands."""
     return _apply(emitter, op, lambda a, b: a + b, (0, 3), 6)
 
 
-@onnx_op("QLinearMul", domain=MICROSOFT, how="linalg.generic")
+@onnx_op("QLinearMul", domain=MICROSOFT, how="linalg.generic", dtypes=BYTES)
 def convert_mul(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Product of quantised operands."""
     return _apply(emitter, op, lambda a, b: a * b, (0, 3), 6)
 
 
-@onnx_op("QLinearSigmoid", domain=MICROSOFT, how="linalg.generic")
+@onnx_op("QLinearSigmoid", domain=MICROSOFT, how="linalg.generic", dtypes=BYTES)
 def convert_sigmoid(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Logistic function of a quantised operand."""
     return _apply(emitter, op, sigmoid, (0,), 3)
 
 
-@onnx_op("QLinearLeakyRelu", domain=MICROSOFT, how="linalg.generic")
+@onnx_op("QLinearLeakyRelu", domain=MICROSOFT, how="linalg.generic", dtypes=BYTES)
 def convert_leaky_relu(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Leaky rectifier of a quantised operand."""
     alpha = op.attr("alpha", 0.01)
     return _apply(emitter, op, lambda x: where(x < 0, x * alpha, x), (0,), 3)
 
 
-@onnx_op("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MICROSOFT, how="hip.pool, linalg.generic")
+@onnx_op(
+    "QLinearAveragePool",
+    "QLinearGlobalAveragePool",
+    domain=MICROSOFT,
+    how="hip.pool, linalg.generic",
+    dtypes=BYTES,
+    limits="one scale for the input and one for the output",
+)
 def convert_average(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Mean over windows, or over all spatial axes, of a quantised tensor; channels first or last."""
     x, last = op.input(0), bool(op.attr("channels_last", 0))
-    op.require(x.dtype.name in BYTES, f"element type {x.dtype} is not defined for it")
     numbers = _dequantized(emitter, x, _parameters(emitter, op, 1))
     if last:
         numbers = emitter.transpose(numbers, [0, x.rank - 1, *range(1, x.rank - 1)])
@@ -105,7 +111,7 @@ def convert_average(emitter: Emitter, op: OnnxOp) -> Tensor:
     return _quantized(emitter, mean, _parameters(emitter, op, 3), x.dtype)
 
 
-@onnx_op("QLinearConcat", domain=MICROSOFT, how="copies into one buffer")
+@onnx_op("QLinearConcat", domain=MICROSOFT, how="copies into one buffer", limits="element types of a byte")
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Quantised tensors side by side, each brought to the output's scale."""
     out = _parameters(emitter, op, 0)

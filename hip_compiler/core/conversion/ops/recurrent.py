@@ -14,12 +14,11 @@ from hip_compiler.core.dialects.hip.rnn import activation_attributes
 _OPERANDS = ("x", "w", "r", "b", "sequence_lens", "initial_h", "initial_c", "p")
 
 
-@onnx_op("LSTM", "GRU", "RNN", since=7, how="hip.lstm, hip.gru, hip.rnn")
+@onnx_op("LSTM", "GRU", "RNN", since=7, how="hip.lstm, hip.gru, hip.rnn", dtypes=FLOATS)
 def convert_recurrent(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """A recurrent layer over a batch of sequences; every output is computed."""
     op.ignore("hidden_size")
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     kind = op.op.lower()
     direction = op.attr("direction", "forward")
     try:

@@ -19,8 +19,20 @@ _GATES = {"linear": (False, False), "gated": (True, False), "delta": (False, Tru
 """Whether a rule takes a decay, and whether it takes an update rate."""
 
 
-@onnx_op("LinearAttention", since=27, how="hip.linear_attention")
-@onnx_op("LinearAttention", domain=MICROSOFT, how="hip.linear_attention")
+@onnx_op(
+    "LinearAttention",
+    since=27,
+    how="hip.linear_attention",
+    dtypes=HALVES,
+    limits="rank 3; the size of heads is known at compile time",
+)
+@onnx_op(
+    "LinearAttention",
+    domain=MICROSOFT,
+    how="hip.linear_attention",
+    dtypes=HALVES,
+    limits="rank 3; the size of heads is known at compile time",
+)
 def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Heads side by side in q, k and v. Outputs: y, present state."""
     q, k, v = op.input(0), op.input(1), op.input(2)
@@ -28,7 +40,6 @@ def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     rule, heads, shared = op.attr("update_rule", "gated_delta"), op.attr("q_num_heads", 0), op.attr("kv_num_heads", 0)
     op.ignore("chunk_size")
     op.require(op.attr("state_window", 0) == 0, "a window of states")
-    op.require(q.dtype.name in HALVES, f"element type {q.dtype} is not defined for it")
     op.require(rule in _GATES, f"update rule {rule}")
     op.require((decay is not None, beta is not None) == _GATES[rule], f"the gates of update rule {rule}")
     op.require(shared > 0 and heads > 0 and heads % shared == 0, f"{heads} query heads over {shared}")
@@ -50,15 +61,14 @@ def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     )[: op.outputs]
 
 
-@onnx_op("CausalConvWithState", since=27, how="hip.causal_conv")
-@onnx_op("CausalConvWithState", domain=MICROSOFT, how="hip.causal_conv")
+@onnx_op("CausalConvWithState", since=27, how="hip.causal_conv", limits="one spatial axis")
+@onnx_op("CausalConvWithState", domain=MICROSOFT, how="hip.causal_conv", dtypes=HALVES, limits="one spatial axis")
 def convert_causal_conv(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] | None:
     """Channels first. Outputs: y, and the last inputs as the next state."""
     x, w, bias, past = op.input(0), op.input(1), op.optional(2), op.optional(3)
     activation = op.attr("activation", "none")
     if x.dtype.name not in HALVES and not op.domain:
         return None
-    op.require(x.dtype.name in HALVES, f"element type {x.dtype} is not defined for it")
     op.require(activation in ("none", "silu", "swish"), f"activation {activation}")
     op.require(op.attr("ndim", 1) == 1 and x.rank == 3, "more than one spatial axis")
     for name, only in (
@@ -72,7 +82,13 @@ def convert_causal_conv(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]
     return emitter.hip("hip.causal_conv", inputs, [x.dtype] * 2, dilation=dilation, silu=silu)[: op.outputs]
 
 
-@onnx_op("GatherBlockQuantized", domain=MICROSOFT, how="hip.gather_block_quantized")
+@onnx_op(
+    "GatherBlockQuantized",
+    domain=MICROSOFT,
+    how="hip.gather_block_quantized",
+    dtypes=frozenset({"uint8", "int4", "uint4"}),
+    limits="gathers along axis 0, blocks along the last axis",
+)
 def convert_gather_block_quantized(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Entries of a quantised table along axis 0, blocks along the last axis; an index outside gives zeros."""
     table, indices, scales, zeros = op.input(0), op.input(1), op.input(2), op.optional(3)

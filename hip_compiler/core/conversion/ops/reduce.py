@@ -9,7 +9,7 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import BOOLS, FLOATS, NUMBERS, select
 from hip_compiler.core.conversion.reduced_axes import reduced_axes
-from hip_compiler.core.conversion.scalars import Scalar, compute_dtype
+from hip_compiler.core.conversion.scalars import Scalar, compute_dtype, literal
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim, product
@@ -62,7 +62,6 @@ ROWS: dict[str, Row] = {
 
 def _convert(emitter: Emitter, op: OnnxOp, row: Row) -> Tensor:
     x = op.input(0)
-    op.require(x.dtype.name in row.dtypes, f"element type {x.dtype} is not defined for it")
     axes = reduced_axes(emitter, op, x.shape)
     if axes is None:
         return emitter.elementwise(lambda v: row.after(row.before(v)), [x], x.dtype)
@@ -77,7 +76,7 @@ def _convert(emitter: Emitter, op: OnnxOp, row: Row) -> Tensor:
 
 
 def _register(name: str, row: Row) -> None:
-    @onnx_op(name, how="linalg.generic")
+    @onnx_op(name, how="linalg.generic", dtypes=row.dtypes)
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
         return _convert(emitter, op, row)
 
@@ -86,11 +85,10 @@ for _name, _row in ROWS.items():
     _register(_name, _row)
 
 
-@onnx_op("ReduceLogSumExp", how="linalg.generic")
+@onnx_op("ReduceLogSumExp", how="linalg.generic", dtypes=FLOATS)
 def convert_log_sum_exp(emitter: Emitter, op: OnnxOp) -> Tensor:
     """log(sum(exp(x))), with the maximum taken out so that nothing overflows."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     axes = reduced_axes(emitter, op, x.shape)
     if axes is None:
         return x
@@ -110,11 +108,34 @@ def _finite_or_zero(x: Scalar) -> Scalar:
     return select(abs(x) < float("inf"), x, 0.0, x)
 
 
-@onnx_op("GlobalAveragePool", "GlobalMaxPool", how="linalg.generic")
+@onnx_op("GlobalLpPool", how="linalg.generic", dtypes=FLOATS)
+def convert_global_lp_pool(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The p-norm over the spatial axes."""
+    x = op.input(0)
+    op.require(x.rank >= 3, f"rank {x.rank}")
+    order = float(op.attr("p", 2))
+    op.require(order > 0, f"a norm of order {order:g}")
+    wide = compute_dtype(x.dtype)
+
+    def power(v: Scalar) -> Scalar:
+        size = abs(v)
+        return size if order == 1 else size * size if order == 2 else size.apply("powf", literal(order, wide))
+
+    def root(v: Scalar) -> Scalar:
+        if order == 1:
+            return v
+        return v.apply("sqrt") if order == 2 else v.apply("powf", literal(1 / order, wide))
+
+    total = emitter.reduce(emitter.elementwise(power, [x], wide), tuple(range(2, x.rank)), "sum")
+    result = emitter.elementwise(root, [total], x.dtype)
+    return emitter.reshape(result, (*x.shape[:2], *(dim(1) for _ in range(2, x.rank))))
+
+
+@onnx_op("GlobalAveragePool", "GlobalMaxPool", how="linalg.generic", dtypes=FLOATS)
 def convert_global_pool(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Mean or maximum over the spatial axes."""
     x = op.input(0)
-    op.require(x.dtype.name in FLOATS and x.rank >= 3, f"element type {x.dtype}, rank {x.rank}")
+    op.require(x.rank >= 3, f"rank {x.rank}")
     axes = tuple(range(2, x.rank))
     shape = (*x.shape[:2], *(dim(1) for _ in axes))
     if op.op == "GlobalMaxPool":

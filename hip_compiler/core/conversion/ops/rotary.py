@@ -15,7 +15,7 @@ HALVES = frozenset({"float", "float16", "bfloat16"})
 """Element types of the attention kernels."""
 
 
-@onnx_op("RotaryEmbedding", domain=MICROSOFT, how="hip.rotary")
+@onnx_op("RotaryEmbedding", domain=MICROSOFT, how="hip.rotary", dtypes=HALVES, limits="no packed batching, no scale")
 def convert_rotary_microsoft(emitter: Emitter, op: OnnxOp) -> Tensor:
     """x [batch, position, heads * size] or [batch, head, position, size]; positions per element, or one to start at."""
     x, positions, cos, sin = (op.input(i) for i in range(4))

@@ -15,11 +15,10 @@ from hip_compiler.shapes import dim
 INT64 = BY_NAME["int64"]
 
 
-@onnx_op("GridSample", since=16, how="hip.grid_sample")
+@onnx_op("GridSample", since=16, how="hip.grid_sample", dtypes=FLOATS)
 def convert_grid_sample(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input at the positions of a grid."""
     x, grid = op.input(0), op.input(1)
-    op.require(x.dtype.name in FLOATS, f"element type {x.dtype} is not defined for it")
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(op.attr("mode", "linear"), op.attr("mode", "linear"))
     attributes: dict[str, Any] = {
         "mode": mode,

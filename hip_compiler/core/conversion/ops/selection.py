@@ -22,11 +22,10 @@ def counted(emitter: Emitter, name: str, inputs: dict[str, Tensor | None], **att
     return emitter.run_time_extents(count)[0]
 
 
-@onnx_op("NonZero", how="hip.nonzero")
+@onnx_op("NonZero", how="hip.nonzero", dtypes=NUMBERS | BOOLS)
 def convert_nonzero(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Coordinates of the elements that are not zero."""
     x = op.input(0)
-    op.require(x.dtype.name in NUMBERS | BOOLS, f"element type {x.dtype} is not defined for it")
     found = counted(emitter, "hip.nonzero_count", {"x": x})
     return emitter.hip("hip.nonzero", {"x": x}, [INT64], [(dim(x.rank), found)])[0]
 
@@ -43,11 +42,10 @@ def convert_compress(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.compress", inputs, [x.dtype], [shape], axis=at, flatten=axis is None)[0]
 
 
-@onnx_op("Unique", how="hip.unique")
+@onnx_op("Unique", how="hip.unique", dtypes=NUMBERS)
 def convert_unique(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Different elements or slices, with positions, inverse and counts."""
     x = op.input(0)
-    op.require(x.dtype.name in NUMBERS, f"element type {x.dtype} is not defined for it")
     axis = op.attr("axis")
     at = 0 if axis is None else normalize_axis(op, axis, x.rank)
     place: dict[str, Any] = {"axis": at, "flatten": axis is None}

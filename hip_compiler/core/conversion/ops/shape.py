@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hip_compiler.core.conversion.contents import is_extent
+from hip_compiler.core.conversion.contents import is_extent, objects
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx_op
@@ -20,7 +20,7 @@ from hip_compiler.core.conversion.run_time_axes import (
 )
 from hip_compiler.core.conversion.scalars import Scalar, literal, where
 from hip_compiler.core.conversion.slices import slice_by_data, stepped
-from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY
 from hip_compiler.shapes import Dim, broadcast, dim, product
@@ -52,7 +52,19 @@ def convert_constant(emitter: Emitter, op: OnnxOp) -> Tensor:
     raise NotSupportedError("only tensors of numbers are supported")
 
 
-@onnx_op("Identity", how="forwarded")
+@onnx_op("Shape", "Size", how="extents, without an operation")
+def convert_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The extents of a tensor, or their product."""
+    total, extents = dim(1), op.input(0).shape
+    if op.op == "Size":
+        for extent in extents:
+            total = total * extent
+        return symbolic(objects(total).reshape(()), INT64)
+    window = slice(op.attr("start", 0), op.attr("end", None)) if op.version >= 15 else slice(None)
+    return symbolic(objects(*extents)[window], INT64)
+
+
+@onnx_op("Identity", how="forwarded", sequences=True)
 def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input itself."""
     return op.input(0)
@@ -191,8 +203,12 @@ def convert_expand(emitter: Emitter, op: OnnxOp) -> Tensor:
 @onnx_op("Concat", how="copies into one buffer")
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Inputs side by side along an axis."""
-    parts = [op.input(i) for i in range(len(op.inputs))]
-    axis = normalize_axis(op, op.attr("axis"), parts[0].rank)
+    return joined(emitter, op, [op.input(i) for i in range(len(op.inputs))], op.attr("axis"))
+
+
+def joined(emitter: Emitter, op: OnnxOp, parts: Sequence[Tensor], along: int) -> Tensor:
+    """Tensors side by side along an axis, which may be counted from the end."""
+    axis = normalize_axis(op, along, parts[0].rank)
     shape = list(parts[0].shape)
     for part in parts[1:]:
         op.require(part.rank == len(shape), "inputs of different ranks")
@@ -329,7 +345,7 @@ def convert_constant_of_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda v: v, [filling], filling.dtype, emitter.run_time_extents(op.input(0)))
 
 
-@onnx_op("Range", how="linalg.generic")
+@onnx_op("Range", how="linalg.generic", dtypes=FLOATS | {"int16", "int32", "int64"})
 def convert_range(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Numbers from start towards limit."""
     start, limit, delta = (op.input(i) for i in range(3))
@@ -370,7 +386,7 @@ def _range_count(start: Scalar, limit: Scalar, delta: Scalar) -> Scalar:
     return where(delta == 0, literal(0, INT64), number.maximum(0))
 
 
-@onnx_op("DepthToSpace", "SpaceToDepth", how="view and linalg.generic")
+@onnx_op("DepthToSpace", "SpaceToDepth", how="view and linalg.generic", limits="rank 4")
 def convert_depth_space(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Blocks of channels become blocks of pixels, or the other way round."""
     x, block = op.input(0), op.attr("blocksize")
@@ -378,8 +394,8 @@ def convert_depth_space(emitter: Emitter, op: OnnxOp) -> Tensor:
     n, c, h, w = x.shape
     if op.op == "SpaceToDepth":
         split = emitter.reshape(x, (n, c, h // block, dim(block), w // block, dim(block)))
-        moved = emitter.transpose(split, (0, 3, 5, 1, 2, 4))
-        return emitter.reshape(moved, (n, c * block * block, h // block, w // block))
+        order = (0, 3, 5, 1, 2, 4) if op.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+        return emitter.reshape(emitter.transpose(split, order), (n, c * block * block, h // block, w // block))
     depth = c // (block * block)
     if op.attr("mode", "DCR") == "DCR":
         split, order = emitter.reshape(x, (n, dim(block), dim(block), depth, h, w)), (0, 3, 4, 1, 5, 2)
