@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -41,16 +41,22 @@ class Claim:
         return "; ".join([*self.left[:_SHOWN], *more])
 
 
-def claim(model: LoadedModel, options: CompileOptions, registry: Registry) -> Claim:
+def claim(model: LoadedModel, options: CompileOptions, registry: Registry, outer_values: bool = True) -> Claim:
     """Divide a graph.
 
     The compiler's own conversion judges: first the whole graph, then each group by itself, as it will be compiled,
     until it has nothing to report. The names of the model's nodes are changed.
 
+    Args:
+        outer_values: ONNX Runtime gives a fused node what the subgraphs of its nodes read from around them.
+
     Raises:
         HipCompilerError: what keeps the compiler from judging at all.
     """
-    return _Division(model, options, registry).run()
+    division = _Division(model, options, registry)
+    if not outer_values:
+        division.leave_readers_of_outer_values()
+    return division.run()
 
 
 def divide(feeds: Sequence[set[int]], taken: Sequence[bool]) -> list[int]:
@@ -90,7 +96,7 @@ class _Division:
         self.reasons: dict[int, str] = {}
 
     def run(self) -> Claim:
-        self._check(range(len(self.nodes)))
+        self._check([number for number in range(len(self.nodes)) if number not in self.reasons])
         sound: set[frozenset[int]] = set()
         while True:
             groups = divide(self.feeds, [number not in self.reasons for number in range(len(self.nodes))])
@@ -106,8 +112,17 @@ class _Division:
                 left = tuple(f"{self._title(n)}: {self.reasons[n]}" for n in sorted(self.reasons))
                 return Claim(tuple(groups), left)
 
+    def leave_readers_of_outer_values(self) -> None:
+        """Leave nodes whose subgraphs read values that are none of the node's own inputs."""
+        for number, node in enumerate(self.nodes):
+            outer = sorted(self.reads[number] - set(node.input))
+            if outer:
+                self._leave(number, f"ONNX Runtime before 1.27 hides '{outer[0]}' from it, which its subgraph reads")
+
     def _check(self, numbers: Sequence[int]) -> bool:
         """Note why nodes of a group cannot be compiled with it; whether there are such nodes."""
+        if not numbers:
+            return False
         before = len(self.reasons)
         part = extract(self.model, numbers, self.types)
         self._check_borders(part.proto.graph, numbers)
@@ -182,8 +197,3 @@ def _cannot_cross(info: onnx.ValueInfoProto) -> str:
     if dtype.is_narrow_integer or dtype.name == "float4e2m1":
         return f"of type {dtype}, of which ONNX Runtime packs several elements into a byte"
     return ""
-
-
-def group_sizes(groups: Sequence[int]) -> Mapping[int, int]:
-    """Number of nodes by group."""
-    return {group: groups.count(group) for group in sorted(set(groups) - {LEFT})}

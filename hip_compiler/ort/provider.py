@@ -37,6 +37,7 @@ class _Request(ctypes.Structure):
         ("settings_bytes", ctypes.c_int64),
         ("model", ctypes.c_void_p),
         ("model_bytes", ctypes.c_int64),
+        ("outer_values", ctypes.c_int32),
         ("answer", ctypes.c_void_p),
         ("put", _Put),
     ]
@@ -202,7 +203,7 @@ def _model_of(request: _Request) -> Any:
 def _claim(request: Any, nodes: int, groups: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
         options = settings.compile_options
-        found = claim(_model_of(asked), options, load_registry(options.plugins))
+        found = claim(_model_of(asked), options, load_registry(options.plugins), bool(asked.outer_values))
         if len(found.groups) != nodes:
             raise HipCompilerError(ErrorCode.INTERNAL, f"{nodes} nodes were shown, {len(found.groups)} arrived")
         for number, group in enumerate(found.groups):

@@ -19,6 +19,8 @@ typedef struct hip_ep_request {
   int64_t settings_bytes;
   const void *model;
   int64_t model_bytes;
+  // A fused node is given what the subgraphs of its nodes read from around them.
+  int32_t outer_values;
   void *answer;
   hip_ep_put put;
 } hip_ep_request;

@@ -145,7 +145,7 @@ bool is_context(const Api &api, const OrtNode *node) {
   return !strcmp(source.text(), EP_NAME);
 }
 
-OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph *graph, const OrtNode *fused,
+OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph *graph, const OrtNode *fused, size_t number,
                         const char *path, OrtNode **made) {
   Array<const OrtValueInfo *> infos;
   Array<const char *> inputs, outputs;
@@ -170,7 +170,7 @@ OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph
     Bytes target, file;
     TRY(context_folder(api, settings, graph, true, target));
     TRY(context_stem(api, settings, graph, file));
-    file.print("_%s.so", name);
+    file.print("_%zu.so", number);
     target.print("/%s", file.text());
     TRY(copy_file(api, path, target.text()));
     TRY(attributes.text("ep_cache_context", file.text(), file.size));

@@ -9,8 +9,8 @@ namespace hip_ep {
 bool is_context(const Api &api, const OrtNode *node);
 
 // Makes the node that stands for a fused one: the native artifact at `path` is embedded, or copied beside the context
-// model, as the settings say. The runtime owns the node.
-OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph *graph, const OrtNode *fused,
+// model, as the settings say. The number tells the fused nodes of a model apart. The runtime owns the node.
+OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph *graph, const OrtNode *fused, size_t number,
                         const char *path, OrtNode **made);
 
 // Loads the native artifact of a context node.

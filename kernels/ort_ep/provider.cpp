@@ -8,8 +8,10 @@ namespace {
 
 void put(void *answer, const char *text, int64_t bytes) { ((Bytes *)answer)->add(text, (size_t)bytes); }
 
-hip_ep_request request(const Settings &settings, const Bytes &model, Bytes &answer) {
-  return {settings.pairs.text(), (int64_t)settings.pairs.size, model.data, (int64_t)model.size, &answer, put};
+hip_ep_request request(const Api &api, const Settings &settings, const Bytes &model, Bytes &answer) {
+  // Seen: 1.25.1 and older leave such values out, 1.27.0 has them.
+  int32_t outer_values = api.major > 1 || api.minor >= 27;
+  return {settings.pairs.text(), (int64_t)settings.pairs.size, model.data, (int64_t)model.size, outer_values, &answer, put};
 }
 
 const char *ep_name(const OrtEp *) { return EP_NAME; }
@@ -96,7 +98,7 @@ OrtStatus *Provider::ask_compiler(const OrtGraph *graph, const Array<const OrtNo
   Array<int32_t> groups;
   Array<const OrtNode *> members;
   if (!groups.resize(nodes.size) || !members.resize(nodes.size)) return api.no_memory();
-  hip_ep_request asked = request(settings, model, answer);
+  hip_ep_request asked = request(api, settings, model, answer);
   if (compiler->claim(&asked, (int64_t)nodes.size, groups.data)) {
     settings.trouble.add(answer.text(), answer.size);
     return refuse(nodes, support);
@@ -172,7 +174,7 @@ OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, Fu
     const hip_ep_compiler *compiler = registered_compiler();
     if (!compiler) return api.fail("hip-compiler: the compiler of this process is gone");
     TRY(write_model(api, graph, fused, model));
-    hip_ep_request asked = request(settings, model, answer);
+    hip_ep_request asked = request(api, settings, model, answer);
     bool linked = settings.context && context;
     int32_t status = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
     if (status) return api.CreateStatus(ORT_FAIL, answer.text());
@@ -180,7 +182,7 @@ OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, Fu
       node.share(answer.text());
       return nullptr;
     }
-    TRY(make_context(api, settings, graph, fused, answer.text(), context));
+    TRY(make_context(api, settings, graph, fused, made_contexts++, answer.text(), context));
     node.native = new NativeModel;
     if (!node.native) return api.no_memory();
     if (!node.native->open_file(answer.text(), "", settings.num_threads, why))

@@ -28,6 +28,7 @@ private:
 
   const Api &api;
   const OrtLogger *logger;
+  size_t made_contexts = 0;
 };
 
 // What `GetCompiledModelCompatibilityInfo` says of the models that this library makes.

@@ -30,6 +30,10 @@ inline const void *host_view(hipc_context *context, const void *device, void *bu
   if (const void *constant = host_constant(context, device)) return constant;
   return hipc_read(context, buffer, device, bytes) == HIPC_OK ? buffer : nullptr;
 }
+// A word that kernels set when a number among their inputs points outside of a tensor; they leave memory alone then. The
+// host looks at it when the run has ended, and the run fails. NULL: there is no memory (the error is kept).
+enum Fault : int32_t { FAULT_NONE = 0, FAULT_POSITION = 1, FAULT_INDEX = 2 };
+int32_t *device_fault(hipc_context *context);
 // In the order of the stream: every byte becomes `byte`.
 int32_t device_fill(hipc_context *context, void *device, uint8_t byte, int64_t bytes);
 
