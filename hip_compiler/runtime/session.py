@@ -23,6 +23,7 @@ from hip_compiler.runtime.load import load_folder, load_native, load_path
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
 from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
+from hip_compiler.runtime.state import Placement
 
 
 class Session:
@@ -36,6 +37,8 @@ class Session:
         num_threads: threads of a run; 0: HIPC_NUM_THREADS, else one per available core.
         runtime_bitcode: runtime of the artifact's target; None: this package's host runtime. A native artifact has
             its own.
+        device: number of the GPU, for a model that was compiled for GPUs.
+        graph_capture: GPUs: from the second run on, runs that repeat are replayed as one graph.
 
     Attributes:
         seconds: how long each step of loading took.
@@ -52,16 +55,18 @@ class Session:
         num_threads: int = 0,
         *,
         runtime_bitcode: Path | None = None,
+        device: int = 0,
+        graph_capture: bool = False,
     ) -> None:
         if num_threads < 0:
             raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
-        threads = num_threads or knobs.NUM_THREADS.read()
+        placement = Placement(num_threads or knobs.NUM_THREADS.read(), device, graph_capture)
         if isinstance(artifact, Artifact):
-            loaded = load_folder(artifact, threads, runtime_bitcode)
+            loaded = load_folder(artifact, placement, runtime_bitcode)
         elif isinstance(artifact, NativeArtifact):
-            loaded = load_native(artifact, threads)
+            loaded = load_native(artifact, placement)
         else:
-            loaded = load_path(Path(artifact), threads, runtime_bitcode)
+            loaded = load_path(Path(artifact), placement, runtime_bitcode)
         self._artifact = loaded.artifact
         self._state = loaded.state
         self._finalizer = weakref.finalize(self, self._state.close)
