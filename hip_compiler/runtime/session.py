@@ -18,6 +18,8 @@ from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
 from hip_compiler.runtime.artifact import Artifact
 from hip_compiler.runtime.binding import Binding
+from hip_compiler.runtime.device_array import DeviceArray
+from hip_compiler.runtime.device_binding import DeviceBinding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.load import load_folder, load_native, load_path
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
@@ -158,6 +160,24 @@ class Session:
         with self._lock:
             self._check_open()
             return Binding(self._guarded, self._state, self.metadata, feeds, outputs)
+
+    def bind_device(
+        self, feeds: Mapping[str, DeviceArray], outputs: Mapping[str, DeviceArray], stream: int = 0
+    ) -> DeviceBinding:
+        """Tie arrays in memory of the GPU, or in pinned memory that it reaches, to every input and output.
+
+        Args:
+            feeds: arrays by input name; what is under way on them must be ordered before the stream.
+            outputs: arrays by output name that start at a multiple of 64 bytes, at least as large as the outputs.
+            stream: address of a stream of the device (`hipStream_t`, `torch.cuda.Stream.cuda_stream`); 0: the
+                session's own.
+
+        Raises:
+            HipCompilerError: `HIPC0700`, when one is missing, or has another element type or rank.
+        """
+        with self._lock:
+            self._check_open()
+            return DeviceBinding(self._guarded, self._state, self.metadata, feeds, outputs, stream)
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
         with self._lock:
