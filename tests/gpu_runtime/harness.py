@@ -30,6 +30,7 @@ DTYPES = {
     "float64": 11,
     "bfloat16": 16,
 }
+CORE = ("api", "blaslt", "codeobject", "context", "device", "io", "launch", "matmul", "memory", "record")
 
 
 class RunError(Exception):
@@ -42,8 +43,9 @@ class RunError(Exception):
 
 @cache
 def program(platform: str) -> Program:
-    """The runtime of a platform, as machine code in this process."""
-    bitcode = Path(build().build_gpu(CACHE)[platform])
+    """The runtime of a platform, as machine code in this process: its core, and the matrix product."""
+    sources = [build().GPU / f"{name}.cpp" for name in CORE]
+    bitcode = Path(build().build_gpu(CACHE, sources=sources)[platform])
     module = llvm.parse_bitcode(bitcode.read_bytes())
     machine = cpu.host().target_machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)

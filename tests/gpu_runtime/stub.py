@@ -18,9 +18,9 @@ Kernel = Callable[..., None]
 
 @dataclass(frozen=True)
 class StubKernel:
-    """A kernel: its arguments as letters of `struct`, and what it does."""
+    """A kernel: its arguments as formats of `struct`, and what it does."""
 
-    formats: str
+    formats: Sequence[str]
     run: Kernel
 
     @property
@@ -28,7 +28,7 @@ class StubKernel:
         found, offset = [], 0
         for letter in self.formats:
             size = struct.calcsize(letter)
-            offset = -(-offset // size) * size
+            offset = -(-offset // min(size, 8)) * min(size, 8)
             found.append(Argument(offset, size, "by_value"))
             offset += size
         # The driver's own arguments do not count.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,22 +41,54 @@ def _stored(values: np.ndarray, dtype: np.dtype[Any]) -> bytes:
     return (values.astype(np.int64) if dtype.kind == "i" else values).astype(dtype).tobytes()
 
 
+def _product(
+    memory: Any, dtype: np.dtype[Any], a: int, b: int, m: int, n: int, k: int, trans: tuple[int, int]
+) -> np.ndarray:
+    if not k:
+        return np.zeros((m, n))
+    left = view(memory, a, m * k, dtype).astype(np.float64).reshape((k, m) if trans[0] else (m, k))
+    right = view(memory, b, n * k, dtype).astype(np.float64).reshape((n, k) if trans[1] else (k, n))
+    return np.asarray((left.T if trans[0] else left) @ (right.T if trans[1] else right))
+
+
+def _finish(memory: Any, dtype: np.dtype[Any], x: np.ndarray, end: bytes, at: int) -> np.ndarray:
+    """`finish` of hipc_math.h; `at` is the number of the first element of y."""
+    bias, residual, alpha, first, second, activation = struct.unpack("<QQfffi", end)
+    x = alpha * x + (view(memory, bias, x.shape[1], dtype).astype(np.float64) if bias else 0)
+    x = activate(ACTIVATIONS[activation], x, first, second)
+    place = residual + at * dtype.itemsize
+    return x + (view(memory, place, x.size, dtype).astype(np.float64).reshape(x.shape) if residual else 0)
+
+
+def _stride(space: bytes, count: int) -> int:
+    *numbers, rank, _ = struct.unpack("<16qii", space)
+    assert (rank, numbers[0]) == (1, count)
+    return int(numbers[8])
+
+
 def _matmul(dtype: np.dtype[Any]) -> Callable[..., None]:
+    def run(memory: Any, grid: Any, block: Any, a: int, b: int, y: int, m: int, n: int, k: int, *rest: Any) -> None:
+        trans, strides, count, end = rest[:2], rest[2:4], rest[4], rest[5]
+        assert tuple(block) == (256, 1, 1) and tuple(grid) == (-(-n // 64) * -(-m // 64), count, 1)
+        for z in range(count):
+            left, right = (
+                place + z * _stride(s, count) * dtype.itemsize for place, s in zip((a, b), strides, strict=True)
+            )
+            x = _product(memory, dtype, left, right, m, n, k, trans)
+            memory.write(y + z * m * n * dtype.itemsize, _stored(_finish(memory, dtype, x, end, z * m * n), dtype))
+
+    return run
+
+
+def _plain(dtype: np.dtype[Any]) -> Callable[..., None]:
     def run(memory: Any, grid: Any, block: Any, a: int, b: int, bias: int, residual: int, y: int, *rest: Any) -> None:
-        m, n, k, a_row, a_column, b_row, b_column, a_matrix, b_matrix = rest[:9]
-        alpha, activation_alpha, activation_beta, activation = rest[9:]
-        assert tuple(block) == (256, 1, 1) and tuple(grid[:2]) == (-(-n // 64), -(-m // 64))
-        for z in range(grid[2]):
-            product = np.zeros((m, n))
-            if k:
-                size = (m - 1) * a_row + (k - 1) * a_column + 1
-                left = view(memory, a + z * a_matrix * dtype.itemsize, size, dtype).astype(np.float64)
-                left = np.lib.stride_tricks.as_strided(left, (m, k), (a_row * 8, a_column * 8))
-                size = (k - 1) * b_row + (n - 1) * b_column + 1
-                right = view(memory, b + z * b_matrix * dtype.itemsize, size, dtype).astype(np.float64)
-                product = left @ np.lib.stride_tricks.as_strided(right, (k, n), (b_row * 8, b_column * 8))
-            x = alpha * product + (view(memory, bias, n, dtype).astype(np.float64) if bias else 0)
-            x = activate(ACTIVATIONS[activation], x, activation_alpha, activation_beta)
+        m, n, k, trans, strides, count, alpha = *rest[:3], rest[3:5], rest[5:7], rest[7], rest[8]
+        for z in range(count):
+            left, right = (
+                place + z * _stride(s, count) * dtype.itemsize for place, s in zip((a, b), strides, strict=True)
+            )
+            x = alpha * _product(memory, dtype, left, right, m, n, k, trans)
+            x = x + (view(memory, bias, n, dtype).astype(np.float64) if bias else 0)
             at = z * m * n * dtype.itemsize
             x = x + (view(memory, residual + at, m * n, dtype).astype(np.float64).reshape(m, n) if residual else 0)
             memory.write(y + at, _stored(x, dtype))
@@ -64,21 +97,25 @@ def _matmul(dtype: np.dtype[Any]) -> Callable[..., None]:
 
 
 def _epilogue(dtype: np.dtype[Any]) -> Callable[..., None]:
-    def run(
-        memory: Any, grid: Any, block: Any, y: int, bias: int, residual: int, count: int, n: int, *rest: Any
-    ) -> None:
+    def run(memory: Any, grid: Any, block: Any, y: int, count: int, n: int, end: bytes) -> None:
         x = view(memory, y, count, dtype).astype(np.float64).reshape(-1, n)
-        x = x + (view(memory, bias, n, dtype).astype(np.float64) if bias else 0)
-        x = activate(ACTIVATIONS[rest[2]], x, rest[0], rest[1])
-        x = x + (view(memory, residual, count, dtype).astype(np.float64).reshape(-1, n) if residual else 0)
-        memory.write(y, _stored(x, dtype))
+        memory.write(y, _stored(_finish(memory, dtype, x, end, 0), dtype))
 
     return run
 
 
-WORDS = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int32": "i32"}
-KERNELS = {f"matmul_{word}": StubKernel("QQQQQqqqqqqqqqdddi", _matmul(np.dtype(name))) for name, word in WORDS.items()}
-KERNELS |= {f"epilogue_{word}": StubKernel("QQQqqddi", _epilogue(np.dtype(name))) for name, word in WORDS.items()}
+FLOATS = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+OTHERS = {"float64": "f64", "int32": "i32"}
+SPACE, END = "136s", "32s"
+KERNELS = {
+    f"matmul_{word}": StubKernel((*"QQQqqqii", SPACE, SPACE, "q", END), _matmul(np.dtype(name)))
+    for name, word in FLOATS.items()
+}
+KERNELS |= {f"epilogue_{word}": StubKernel((*"Qqq", END), _epilogue(np.dtype(name))) for name, word in FLOATS.items()}
+KERNELS |= {
+    f"matmul_plain_{word}": StubKernel((*"QQQQQqqqii", SPACE, SPACE, "q", "d"), _plain(np.dtype(name)))
+    for name, word in OTHERS.items()
+}
 FILES = {"device/index": b"gfx1151\n", "device/gfx1151.library": code_object(KERNELS)}
 
 
@@ -144,7 +181,10 @@ def test_the_library_computes_floats(hip: FakeHip, dtype: Any, trans: tuple[bool
 def test_kernels_compute_the_rest(hip: FakeHip, dtype: Any) -> None:
     with context(FILES) as state:
         a, b = draw((2, 65, 7), dtype), draw((7, 130), dtype, 1)
-        multiply(state, a, b, draw((130,), dtype, 2), draw((2, 65, 130), dtype, 3), activation="relu")
+        multiply(state, a, b, draw((130,), dtype, 2), draw((2, 65, 130), dtype, 3))
+        with pytest.raises(RunError, match=r"matmul of (double|int32) with an activation"):
+            multiply(state, a, b, activation="relu")
+        state.function("hipc_end")(state.handle, 1)
     assert hip.blaslt.asked == 0 and len(hip.launches) == 1
 
 
