@@ -36,7 +36,7 @@ struct Attention {
 };
 
 struct Range {
-  i64 begin, end;
+  i32 begin, end;
 };
 
 // A length beyond the cache cannot be read: such rows become NaN.
@@ -48,7 +48,7 @@ DEVICE Range keys_of(const Attention &op, i64 b, i64 position) {
   i64 valid = min(valid_keys(op, b), op.keys);
   i64 end = max(op.causal ? min(valid, last) : valid, (i64)0);
   i64 begin = op.window > 0 ? max((i64)0, last - op.window) : 0;
-  return {min(begin, end), end};
+  return {(i32)min(begin, end), (i32)end};
 }
 DEVICE f32 number_of(const void *from, i32 dtype, i64 at) {
   switch (dtype) {
@@ -93,12 +93,12 @@ DEVICE f32 *part_of(const Attention &op, i64 b, i64 head, i64 position, i64 spli
 // ---- few rows ---------------------------------------------------------------------------------------------------
 
 constexpr int DECODE_THREADS = 256, DECODE_WAVES = DECODE_THREADS / WAVE;
-constexpr int DECODE_KEYS = 4;  // keys that a group of lanes has under way
 
 // One block: ROWS rows of a kv head, a part of the keys. Groups of LANES lanes take a key each; a lane holds SIZE / LANES
 // elements of every vector. LANES x 16 bytes are a vector of the head's size.
 template <class T, int ROWS, int LANES> DEVICE void decode(const Attention &op) {
   constexpr int COUNT = LANE_VECTOR<T>, GROUPS = DECODE_THREADS / LANES, SIZE = LANES * COUNT;
+  constexpr int AHEAD = ROWS == 1 ? 4 : 2;  // keys that a group of lanes has under way
   SHARED f32 sums_of[DECODE_WAVES][ROWS][SIZE];
   SHARED f32 greatest_of[DECODE_WAVES][ROWS], total_of[DECODE_WAVES][ROWS];
   i64 group = op.q_heads / op.kv_heads, all = group * op.positions, tiles = ceil_div(all, (i64)ROWS);
@@ -106,31 +106,31 @@ template <class T, int ROWS, int LANES> DEVICE void decode(const Attention &op) 
   int column = (int)(lane() % LANES) * COUNT;
   const T *keys = (const T *)op.k + op.k_at.at(b, kv_head, 0), *values = (const T *)op.v + op.v_at.at(b, kv_head, 0);
   f32 q[ROWS][COUNT], sums[ROWS][COUNT] = {}, greatest[ROWS], total[ROWS] = {};
-  i64 heads[ROWS], positions[ROWS];
-  Range ranges[ROWS], span = {0x7fffffffffff, 0};
+  i32 heads[ROWS], positions[ROWS];
+  Range ranges[ROWS], span = {0x7fffffff, 0};
   UNROLL for (int r = 0; r < ROWS; r++) {
     i64 row = min(tile * ROWS + r, all - 1);
-    heads[r] = kv_head * group + row % group, positions[r] = row / group;
+    heads[r] = (i32)(kv_head * group + row % group), positions[r] = (i32)(row / group);
     auto vector = load<T, COUNT>((const T *)op.q + op.q_at.at(b, heads[r], positions[r]) + column);
     UNROLL for (int i = 0; i < COUNT; i++) q[r][i] = widen(vector[i]);
     greatest[r] = NOTHING;
     ranges[r] = keys_of(op, b, positions[r]);
     span = {min(span.begin, ranges[r].begin), max(span.end, ranges[r].end)};
   }
-  i64 length = max(span.end - span.begin, (i64)0), split = block_y();
-  i64 begin = span.begin + length * split / op.splits, end = span.begin + length * (split + 1) / op.splits;
+  i64 length = max(span.end - span.begin, 0), split = block_y();
+  i32 begin = (i32)(span.begin + length * split / op.splits), end = (i32)(span.begin + length * (split + 1) / op.splits);
   // All lanes of a wave go around together: exchanges need them.
-  for (i64 base = begin; base < end; base += GROUPS * DECODE_KEYS) {
-    Vector<T, COUNT> key[DECODE_KEYS], value[DECODE_KEYS];
-    UNROLL for (int j = 0; j < DECODE_KEYS; j++) {
-      i64 at = min(base + j * GROUPS + (i64)thread() / LANES, end - 1);
+  for (i32 base = begin; base < end; base += GROUPS * AHEAD) {
+    Vector<T, COUNT> key[AHEAD], value[AHEAD];
+    UNROLL for (int j = 0; j < AHEAD; j++) {
+      i64 at = min(base + j * GROUPS + (i32)thread() / LANES, end - 1);
       key[j] = load<T, COUNT>(keys + at * op.k_at.position_stride + column);
       value[j] = load<T, COUNT>(values + at * op.v_at.position_stride + column);
     }
     UNROLL for (int r = 0; r < ROWS; r++) {
-      f32 scores[DECODE_KEYS], limit = greatest[r];
-      UNROLL for (int j = 0; j < DECODE_KEYS; j++) {
-        i64 at = base + j * GROUPS + (i64)thread() / LANES;
+      f32 scores[AHEAD], limit = greatest[r];
+      UNROLL for (int j = 0; j < AHEAD; j++) {
+        i32 at = base + j * GROUPS + (i32)thread() / LANES;
         f32 product = 0;
         UNROLL for (int i = 0; i < COUNT; i++) product += q[r][i] * widen(key[j][i]);
         product = sum_lanes<LANES>(product);
@@ -142,7 +142,7 @@ template <class T, int ROWS, int LANES> DEVICE void decode(const Attention &op) 
       f32 base_score = limit == NOTHING ? 0 : limit, before = greatest[r] == NOTHING ? 0 : exp_of(greatest[r] - base_score);
       total[r] *= before;
       UNROLL for (int i = 0; i < COUNT; i++) sums[r][i] *= before;
-      UNROLL for (int j = 0; j < DECODE_KEYS; j++) {
+      UNROLL for (int j = 0; j < AHEAD; j++) {
         f32 weight = scores[j] == NOTHING ? 0 : exp_of(scores[j] - base_score);
         total[r] += weight;
         UNROLL for (int i = 0; i < COUNT; i++) sums[r][i] += weight * widen(value[j][i]);
