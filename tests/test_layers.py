@@ -17,7 +17,7 @@ PACKAGE = "hip_compiler"
 # A module may import those of its own layer and of the layers after it.
 LAYERS = (
     ("cli", "__main__"),
-    ("ort", "backend"),
+    ("ort", "backend", "generate"),
     # What applications and plugins import; they load what they name when it is used.
     ("__init__", "plugin"),
     ("core",),

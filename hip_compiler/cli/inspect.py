@@ -41,6 +41,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if entries:
             print(f"\n{title}:")
             print(table(("", ""), [(f"  {name}", value) for name, value in entries.items()]).split("\n", 1)[1])
+    if metadata.architectures:
+        print(f"\ndevice code: {', '.join(metadata.architectures)}")
     if metadata.libraries:
         print("\nlibraries:", *metadata.libraries, sep="\n  ")
     return 0

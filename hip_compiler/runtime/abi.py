@@ -16,9 +16,11 @@ ENTRY_POINTS = (INIT, COMPUTE, CLEANUP, LAST_ERROR, METADATA)
 
 ARENA_BYTES = "hipc_arena_bytes"
 TRIM = "hipc_trim"
+BOUND_OUTPUT = "hipc_bound_output"
 SERVICES = (ARENA_BYTES, TRIM)
 """Runtime functions that a session calls itself; the state of `inference_init` is the context they take."""
 
+INPUT_ERROR = 5
 STATUS_WORDS = {
     1: "unsupported element type, rank or variant",
     2: "extents contradict each other",
@@ -29,6 +31,7 @@ STATUS_WORDS = {
     7: "the constants file is missing or too short",
     8: "a value is outside the operator's domain",
     9: "internal error",
+    10: "the device, or a library that it needs, failed or is missing",
 }
 
 
@@ -78,6 +81,17 @@ class Io(ctypes.Structure):
         ("inputs_on_device", ctypes.POINTER(ctypes.c_uint8)),
         ("outputs_on_device", ctypes.c_int32),
         ("stream", ctypes.c_void_p),
+    ]
+
+
+class BoundOutputs(ctypes.Structure):
+    """`hipc_bound_outputs` of `kernels/host/bound_outputs.cpp`."""
+
+    _fields_ = [
+        ("tensors", ctypes.POINTER(Tensor)),
+        ("count", ctypes.c_int64),
+        ("allocator", ctypes.c_void_p),
+        ("otherwise", AllocateOutput),
     ]
 
 

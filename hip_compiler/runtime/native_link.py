@@ -36,7 +36,7 @@ def link_native(artifact: Artifact, output: Path | None = None) -> NativeArtifac
     inputs: list[bytes | Path] = [code.image]
     if code.runtime is not None:
         inputs.append(native.find().archive)
-    files = {metadata.constants.file: artifact.folder / metadata.constants.file} if metadata.constants else {}
+    files = {entry.file: artifact.folder / entry.file for entry in metadata.data_files}
 
     def make(private: Path) -> None:
         link_shared(inputs, private, exports=(*ENTRY_POINTS, *SERVICES), libraries=metadata.libraries)

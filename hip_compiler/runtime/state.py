@@ -31,6 +31,9 @@ class LoadedProgram(Protocol):
     def address(self, name: str) -> int:
         """Address of a symbol."""
 
+    def find(self, name: str) -> int | None:
+        """As `address`; None when there is no such symbol."""
+
     def close(self) -> None:
         """Unload the code."""
 
@@ -111,6 +114,14 @@ class State:
     def pointer(self) -> int | None:
         """The state of the ABI."""
         return self._pointer.value
+
+    def find(self, symbol: str) -> int | None:
+        """Address of a function of the program or its runtime; None when neither has it."""
+        return self._program.find(symbol)
+
+    def address(self, name: str) -> int:
+        """Address of a symbol of the program, for callers that need no Python."""
+        return self._program.address(name)
 
     def failure(self, status: int, otherwise: str) -> HipCompilerError:
         """The error of a status: the runtime's message, which names the operator, or else the sentence given."""

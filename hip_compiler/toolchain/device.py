@@ -111,6 +111,40 @@ def build_images(
     return images
 
 
+def build_functions(source: Path, out: Path, compiler: Compiler | None = None) -> dict[str, Path]:
+    """Compile C++ without kernels to bitcode that generated kernels link, for no architecture in particular.
+
+    Args:
+        source: C++ file that needs no headers but the compiler's own.
+        out: folder for `functions-MACHINE.bc`.
+        compiler: compiler; `find_compiler()` when not given.
+
+    Returns:
+        Path of the bitcode by the first word of the LLVM triple: amdgcn and nvptx64.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, with the compiler's messages, when the source does not compile.
+    """
+    compiler = compiler or find_compiler()
+    built = {}
+    with alone(out):
+        for triple in ("amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"):
+            machine = triple.partition("-")[0]
+            target = out / f"functions-{machine}.bc"
+            private = target.with_suffix(f".{os.getpid()}.tmp")
+            # Products and sums stay apart where the source says so: its accuracy rests on them.
+            flags = [
+                *(flag for flag in FLAGS if not flag.startswith("-ffp-contract")),
+                "-ffp-contract=off",
+                "-fno-exceptions",
+            ]
+            command = [*_device_command(compiler), "-x", "c++", f"--target={triple}", "-nogpulib", *flags]
+            _run([*command, str(source), "-o", str(private)], source, machine)
+            private.replace(target)
+            built[machine] = target
+    return built
+
+
 def write_pack(images: Mapping[str, Path], target: Path) -> Path:
     """Write images to one file: a line of JSON that lists them, then their compressed contents one after the other."""
     entries, contents, offset = [], [], 0
@@ -127,9 +161,7 @@ def write_pack(images: Mapping[str, Path], target: Path) -> Path:
     return target
 
 
-def _compile(
-    compiler: Compiler, job: Job, include_dirs: Sequence[Path], headers: bytes, objects: Path
-) -> Path:
+def _compile(compiler: Compiler, job: Job, include_dirs: Sequence[Path], headers: bytes, objects: Path) -> Path:
     flags = [*FLAGS, *_target_flags(job.architecture)]
     contents = (headers, job.source.read_bytes(), " ".join(flags).encode(), compiler.version.encode())
     key = hashlib.sha256(b"\0".join(contents)).hexdigest()[:24]
@@ -138,16 +170,20 @@ def _compile(
         return target
     private = target.with_suffix(f".{os.getpid()}.tmp.bc")
     command = [*_device_command(compiler), *flags, *(f"-I{folder}" for folder in include_dirs)]
-    result = subprocess.run([*command, str(job.source), "-o", str(private)], capture_output=True, text=True, check=False)
+    _run([*command, str(job.source), "-o", str(private)], job.source, job.architecture)
+    private.replace(target)
+    return target
+
+
+def _run(command: Sequence[str], source: Path, architecture: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise HipCompilerError(
             ErrorCode.NOT_BUILT,
-            f"{job.source.name} does not compile for {job.architecture}",
-            where=str(job.source),
+            f"{source.name} does not compile for {architecture}",
+            where=str(source),
             details=result.stderr.strip().splitlines()[:40],
         )
-    private.replace(target)
-    return target
 
 
 def _device_command(compiler: Compiler) -> tuple[str, ...]:

@@ -52,6 +52,24 @@ def find_linker() -> tuple[str, ...]:
     )
 
 
+def link(arguments: Sequence[str | Path], what: str) -> None:
+    """Run the linker.
+
+    Args:
+        arguments: its command line.
+        what: what is linked, for the message.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, with what it says.
+    """
+    command = [*find_linker(), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HipCompilerError(
+            ErrorCode.LINK, f"{what} cannot be linked", details=done.stderr.strip().splitlines()[:20]
+        )
+
+
 def link_code_object(image: bytes, what: str) -> bytes:
     """Link an object file of an AMD GPU to a code object that its driver loads.
 
@@ -62,15 +80,11 @@ def link_code_object(image: bytes, what: str) -> bytes:
     Raises:
         HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, with what it says.
     """
-    linker = find_linker()
     with tempfile.TemporaryDirectory(prefix="hipc-link-") as name:
         source, output = Path(name, "kernels.o"), Path(name, "kernels.co")
         source.write_bytes(image)
-        command = [*linker, "-shared", str(source), "-o", str(output)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return output.read_bytes()
-    raise HipCompilerError(ErrorCode.LINK, f"{what} cannot be linked", details=done.stderr.strip().splitlines()[:20])
+        link(["-shared", "--no-undefined", source, "-o", output], what)
+        return output.read_bytes()
 
 
 def link_shared(

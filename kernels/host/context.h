@@ -3,29 +3,11 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "hipc_host.h"
+#include "state.h"
 
 namespace hipc {
 
-constexpr int MAX_DOMAINS = 1024;
 constexpr int MAX_THREADS = 256;
-
-struct Block {
-  void *memory;
-  int64_t bytes;
-};
-
-struct Outgrown {
-  void *memory;
-  int64_t bytes;
-  Outgrown *next;
-};
-
-// Extent of a symbol, and the input and dimension that decided it; `input` is -1 where none has.
-struct SymbolValue {
-  int64_t extent, input;
-  int32_t dimension;
-};
 
 struct Pool;
 struct Worker {
@@ -65,18 +47,6 @@ void pool_end_run(Pool *pool);
 
 } // namespace hipc
 
-struct hipc_context {
+struct hipc_context : hipc::State {
   hipc::Pool pool;
-  const hipc_io *io;
-  const void *constants;
-  hipc::Block arenas[hipc::MAX_DOMAINS], scratch;
-  hipc::Outgrown *outgrown;
-  int64_t arena_bytes, arena_peak;
-  hipc::SymbolValue *symbols;
-  int64_t num_symbols;
-  const char *const *symbol_names;
-  int64_t num_symbol_names;
-  pthread_mutex_t message_lock;
-  char message[1024];
-  alignas(64) char nothing[64];
 };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def empty_states(model: onnx.ModelProto, size: int, batch: int = 1) -> Arrays:
 def steps(run: Run, states: Arrays, names: Mapping[str, str], tokens: np.ndarray, prompt: int) -> Iterator[np.ndarray]:
     """Logits of the prompt `tokens[:, :prompt]`, then of every further token; states go around."""
     bounds = [0, *range(prompt, tokens.shape[1] + 1)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         feeds = {"input_ids": tokens[:, first:last], "attention_mask": np.ones((len(tokens), last), np.int64), **states}
         results = run(feeds)
         states = {past: np.array(results[present]) for present, past in names.items()}
