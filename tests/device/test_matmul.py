@@ -52,9 +52,7 @@ def launch(architecture: str, source: str, kernel: str, grid: Any, arguments: Se
     memory = Memory()
     for array in lent:
         memory.add(array.view(np.uint8))
-    values = [
-        memory.add(value.view(np.uint8)) if isinstance(value, np.ndarray) else value or 0 for value in arguments
-    ]
+    values = [memory.add(value.view(np.uint8)) if isinstance(value, np.ndarray) else value or 0 for value in arguments]
     extents = (grid, 1, 1) if isinstance(grid, int) else grid
     code.launch(kernel, extents, (256, 1, 1), pack(code.kernels[kernel], values), memory)
 

@@ -1,6 +1,6 @@
 """What the entry points do: devices, memory, streams, events, modules, launches, graphs."""
 
-# ruff: noqa: N802 - the names are those of the functions
+# ruff: noqa: N802, N815 - the names are those of the functions
 
 from __future__ import annotations
 
