@@ -15,6 +15,7 @@ from tests.llm.experts import Activation
 from tests.llm.graphs import feeds_of, node_model, ours, runtime
 
 HIDDEN, INNER, COUNT = 32, 48, 4
+RELU = Activation()
 SWIGLU = Activation("swiglu", alpha=1.702, beta=1.0, limit=1.0, fusion=1)
 
 
@@ -22,7 +23,7 @@ SWIGLU = Activation("swiglu", alpha=1.702, beta=1.0, limit=1.0, fusion=1)
 class Case:
     """One run; bits 0 is MoE."""
 
-    activation: Activation = Activation()
+    activation: Activation = RELU
     tokens: int = 5
     k: int = 2
     normalize: bool = True

@@ -98,7 +98,7 @@ def _emit(emitter: Emitter, op: OnnxOp, layers: dict[str, Layer], router_weights
             "limit": op.attr("swiglu_limit", math.inf),
         }
     inputs: dict[str, Tensor | None] = {"x": x, "router": router, "router_weights": router_weights}
-    for name, layer in layers.items():
+    for layer in layers.values():
         inputs |= layer.operands
         attributes |= layer.attributes
     return emitter.hip("hip.moe", inputs, [x.dtype], **attributes)[0]
