@@ -25,7 +25,7 @@ from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
-APPEND = "hip.kv_append"
+APPEND, WINDOW = "hip.kv_append", "hip.kv_window"
 
 
 @dataclass(frozen=True)
@@ -200,15 +200,23 @@ def _shared(inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]])
     names = {source.value: name for name, source in inputs}
     found = []
     for name, result in outputs:
-        owner = None if result.value is None else result.value.owner
-        if owner is None or isinstance(owner, ir.Block) or owner.operation.name != APPEND:
+        owner = _operation(result.value)
+        if owner is not None and owner.name == WINDOW:
+            # It writes only after the append has read the whole past.
+            owner = _operation(owner.operands[0])
+        if owner is None or owner.name != APPEND:
             continue
-        for operand in list(owner.operation.operands)[1:]:
+        for operand in list(owner.operands)[1:]:
             if operand in names and sum(1 for _ in operand.uses) == 1 + sum(
                 use.owner.operation.name == "tensor.dim" for use in operand.uses
             ):
                 found.append([names[operand], name])
     return found
+
+
+def _operation(value: Any) -> Any:
+    """The operation that makes a value; None where none does."""
+    return None if value is None or isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _interface_shape(shape: Shape) -> list[int | str]:
