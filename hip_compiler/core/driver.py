@@ -17,7 +17,7 @@ import onnx
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import claimants, plugin_bitcode, target_runtime
+from hip_compiler.core.contributed import claimants, plugin_bitcode, refused_by_claims, target_runtime
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
 from hip_compiler.core.mlir import ir
@@ -114,6 +114,8 @@ def _compile(
         findings: list[Unsupported] = []
         module = import_model(model, context, pool, findings=findings)
     passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
+    with context, ir.Location.unknown():
+        findings += refused_by_claims(module, passes)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         try:
