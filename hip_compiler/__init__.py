@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
+from hip_compiler.version import VERSION
 
 if TYPE_CHECKING:
     from hip_compiler.runtime import Session
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = ["ErrorCode", "HipCompilerError", "Unsupported", "UnsupportedError", "__version__", "compile", "load"]
 
@@ -21,6 +22,7 @@ def compile(
     target: str = "host",
     *,
     output: str | PathLike[str] | None = None,
+    format: str = "bitcode",
     num_threads: int = 0,
     **options: Any,
 ) -> Session:
@@ -29,7 +31,8 @@ def compile(
     Args:
         model: path of an ONNX file, its bytes, or an `onnx.ModelProto`.
         target: name of a registered target.
-        output: artifact folder to make; None: none is kept.
+        output: artifact to make; None: none is kept.
+        format: ``bitcode``, a folder that any CPU can load; or ``native``, a shared library for this CPU.
         num_threads: threads of the session; 0: HIPC_NUM_THREADS, else one per available core.
         options: further fields of `hip_compiler.core.options.CompileOptions`.
 
@@ -40,7 +43,7 @@ def compile(
         HipCompilerError: what is wrong with the model, the options, or a plugin.
         UnsupportedError: one report of every node that cannot be compiled.
     """
-    from hip_compiler.core.driver import compile_model
+    from hip_compiler.core.driver import FORMATS, compile_model, compile_native
     from hip_compiler.core.options import CompileOptions
     from hip_compiler.runtime import Session
 
@@ -50,16 +53,20 @@ def compile(
         raise HipCompilerError(
             ErrorCode.USAGE, f"unknown option '{unknown[0]}'", hint=f"options: {', '.join(sorted(known))}"
         )
-    folder = None if output is None else Path(output)
-    compiled = compile_model(model, CompileOptions(target=target, **options), output=folder)
-    return Session(compiled.artifact, num_threads)
+    if format not in FORMATS:
+        raise HipCompilerError(ErrorCode.USAGE, f"there is no format '{format}'", hint=f"formats: {', '.join(FORMATS)}")
+    path = None if output is None else Path(output)
+    settings = CompileOptions(target=target, **options)
+    if format == "native":
+        return Session(compile_native(model, settings, output=path)[0], num_threads)
+    return Session(compile_model(model, settings, output=path).artifact, num_threads)
 
 
 def load(path: str | PathLike[str], *, num_threads: int = 0) -> Session:
-    """Load an artifact folder; needs neither the compiler nor the MLIR bindings.
+    """Load an artifact, folder or native; needs neither the compiler nor the MLIR bindings.
 
     Raises:
-        HipCompilerError: `HIPC0600`, `HIPC0601`: the folder is damaged, or of another version.
+        HipCompilerError: `HIPC0600`, `HIPC0601`: the artifact is damaged, or of another version.
     """
     from hip_compiler.runtime import Session
 

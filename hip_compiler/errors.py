@@ -15,6 +15,7 @@ class ErrorCode(StrEnum):
     MODEL_UNREADABLE = "HIPC0100"
     EXTERNAL_DATA = "HIPC0101"
     MODEL_INVALID = "HIPC0102"
+    LANGUAGE_MODEL = "HIPC0103"
     UNSUPPORTED = "HIPC0200"
     SHAPE_MISMATCH = "HIPC0201"
     PIPELINE_SYNTAX = "HIPC0300"
@@ -46,6 +47,7 @@ MEANINGS: dict[ErrorCode, str] = {
     ErrorCode.MODEL_UNREADABLE: "The file is not an ONNX model, or it cannot be read.",
     ErrorCode.EXTERNAL_DATA: "External data of the model is missing, out of bounds, or outside the model's folder.",
     ErrorCode.MODEL_INVALID: "The model breaks the ONNX specification.",
+    ErrorCode.LANGUAGE_MODEL: "The folder of a language model is incomplete, or holds no decoder of text.",
     ErrorCode.UNSUPPORTED: "The model needs something that this target cannot do; the report lists every node.",
     ErrorCode.SHAPE_MISMATCH: "Shapes in the model contradict each other.",
     ErrorCode.PIPELINE_SYNTAX: "The text of a pass pipeline does not parse.",

@@ -70,8 +70,13 @@ CACHE_DIR = Knob("HIPC_CACHE_DIR", "", "Folder of the compile cache; empty: the 
 CLANG = Knob(
     "HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package."
 )
+LLD = Knob(
+    "HIPC_LLD", "", "Path of the LLD that links code objects and shared libraries; empty: from PATH, ROCm or ziglang."
+)
+ROCM_PATH = Knob("ROCM_PATH", "/opt/rocm", "Folder of the ROCm installation.")
+HIP_PLATFORM = Knob("HIP_PLATFORM", "amd", "Platform of the target amdgpu, as HIP itself reads it: `amd` or `nvidia`.")
 
-KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG)
+KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG, LLD, ROCM_PATH, HIP_PLATFORM)
 
 
 def cache_dir() -> Path:

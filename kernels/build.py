@@ -1,7 +1,9 @@
-"""Builds the host runtime: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level.
+"""Builds what is machine code in the package: runtimes, and the execution provider for ONNX Runtime.
 
-`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, the same as machine code `host-LEVEL.a`, and the
-manifest `native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
+`python kernels/build.py --out DIR` compiles `kernels/host/*.cpp` to one LLVM bitcode file `host-LEVEL.bc` per
+instruction-set level, the same as machine code `host-LEVEL.a`, `kernels/runtime/*.cpp` to one bitcode file
+`gpu-PLATFORM.bc` per platform of HIP, and writes the manifest `native.json`; then it builds the provider (see
+`kernels/provider.py`). Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
 with llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package.
 Compiling and linking are `hip_compiler.toolchain`, which plugins use too.
 """
@@ -18,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +37,7 @@ from hip_compiler.toolchain.bitcode import (  # noqa: E402
     object_of,
 )
 from hip_compiler.toolchain.compiler import Compiler, find_compiler  # noqa: E402
+from hip_compiler.toolchain.device import build_functions  # noqa: E402
 from hip_compiler.toolchain.levels import (  # noqa: E402
     LEVELS,
     Level,
@@ -41,9 +45,12 @@ from hip_compiler.toolchain.levels import (  # noqa: E402
     levels_of,
     native_level,
 )
+from kernels.provider import build_provider  # noqa: E402
 
 INCLUDE = ROOT / "kernels" / "include"
 HOST = ROOT / "kernels" / "host"
+GPU = ROOT / "kernels" / "runtime"
+DEVICE = ROOT / "kernels" / "device"
 DEFAULT_OUT = ROOT / "hip_compiler" / "_native"
 EXPORT_PREFIX = "hipc_"
 
@@ -51,6 +58,28 @@ EXPORT_PREFIX = "hipc_"
 def runtime_sources() -> tuple[Path, ...]:
     """Sources of the host runtime, in name order."""
     return tuple(sorted(HOST.glob("*.cpp")))
+
+
+def gpu_sources() -> tuple[Path, ...]:
+    """Sources of the runtime for GPUs, in name order."""
+    return tuple(sorted(GPU.glob("*.cpp")))
+
+
+def gpu_levels(arch: str) -> tuple[Level, ...]:
+    """One per platform of HIP, on the weakest CPU of the architecture: nothing in this runtime computes."""
+    base = levels_of(arch)[0]
+    return (
+        replace(base, name="amd"),
+        replace(base, name="nvidia", flags=(*base.flags, "-DHIPC_PLATFORM_NVIDIA")),
+    )
+
+
+def build_gpu(out: Path = DEFAULT_OUT, arch: str | None = None, compiler: Compiler | None = None) -> dict[str, Path]:
+    """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, by platform of HIP."""
+    arch = arch or host_architecture()
+    # It shares headers with the host runtime; they are part of the cache's key.
+    includes = (INCLUDE, HOST)
+    return build_bitcode(gpu_sources(), out, gpu_levels(arch), includes, arch=arch, stem="gpu", compiler=compiler)
 
 
 def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:
@@ -115,10 +144,11 @@ def abi_version() -> int:
 def build_native(
     out: Path = DEFAULT_OUT, arch: str | None = None, levels: Sequence[Level] | None = None
 ) -> dict[str, Path]:
-    """Build the host runtime for the levels of an architecture, and its manifest `native.json`.
+    """Build the runtimes for an architecture, the host's for its levels, and the manifest `native.json`.
 
-    The manifest holds `abi_version`, `compiler`, `source_digest`, and `levels`, weakest first: `name`, `arch`, `file`
-    (bitcode), `archive` (machine code), and the LLVM CPU features that it `requires`.
+    The manifest holds `abi_version`, `compiler`, `source_digest`, `levels`, weakest first: `name`, `arch`, `file`
+    (bitcode), `archive` (machine code), and the LLVM CPU features that it `requires`; and `gpu`: `platform`, `arch`,
+    `file`.
     """
     arch = arch or host_architecture()
     chosen = levels_of(arch) if levels is None else levels
@@ -128,6 +158,8 @@ def build_native(
         parts = compile_all(sources, out, chosen, (INCLUDE,), arch, compiler)
         built = link_all(parts, out, "host", EXPORT_PREFIX)
         generated = _generate_all(parts, chosen, out)
+    gpu = build_gpu(out, arch, compiler)
+    build_functions(DEVICE / "math.cpp", out, compiler)
     digest = hashlib.sha256(headers_digest(sources, (INCLUDE,)))
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -145,10 +177,12 @@ def build_native(
             }
             for level in chosen
         ],
+        "gpu": [{"platform": platform, "arch": arch, "file": path.name} for platform, path in gpu.items()],
     }
     private = out / f"native.json.{os.getpid()}.tmp"
     private.write_text(json.dumps(manifest, indent=2) + "\n")
     private.replace(out / "native.json")
+    build_provider(out, compiler)
     return built
 
 

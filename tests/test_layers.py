@@ -17,7 +17,7 @@ PACKAGE = "hip_compiler"
 # A module may import those of its own layer and of the layers after it.
 LAYERS = (
     ("cli", "__main__"),
-    ("ort", "backend"),
+    ("ort", "backend", "generate"),
     # What applications and plugins import; they load what they name when it is used.
     ("__init__", "plugin"),
     ("core",),
@@ -26,7 +26,7 @@ LAYERS = (
     ("runtime",),
     # What build hooks import, before anything is installed.
     ("toolchain",),
-    ("errors", "knobs", "dtypes", "shapes"),
+    ("errors", "knobs", "dtypes", "shapes", "version"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
@@ -139,7 +139,7 @@ def test_nothing_in_core_imports_the_driver() -> None:
 @pytest.mark.parametrize("name", ("toolchain", *LAYERS[-1]))
 def test_lowest_layer_loads_with_little(name: str) -> None:
     """Build hooks import some before anything is installed; the others need numpy at most."""
-    allowed = ["-S"] if name in ("toolchain", "errors", "knobs", "shapes") else []
+    allowed = ["-S"] if name in ("toolchain", "errors", "knobs", "shapes", "version") else []
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import hip_compiler.{name}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-I", *allowed, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

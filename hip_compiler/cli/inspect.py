@@ -14,14 +14,15 @@ HELP = "Show an artifact: its interface, memory, operations and what made it."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", type=Path, help="artifact folder")
+    parser.add_argument("artifact", type=Path, help="artifact folder or native artifact")
     add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from hip_compiler.runtime import Artifact
+    from hip_compiler.runtime import Artifact, NativeArtifact
 
-    metadata = Artifact.load(arguments.artifact).metadata
+    kind = NativeArtifact if arguments.artifact.is_file() else Artifact
+    metadata = kind.load(arguments.artifact).metadata
     if arguments.json:
         print_json(json.loads(metadata.to_json()))
         return 0
@@ -40,6 +41,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if entries:
             print(f"\n{title}:")
             print(table(("", ""), [(f"  {name}", value) for name, value in entries.items()]).split("\n", 1)[1])
+    if metadata.architectures:
+        print(f"\ndevice code: {', '.join(metadata.architectures)}")
     if metadata.libraries:
         print("\nlibraries:", *metadata.libraries, sep="\n  ")
     return 0

@@ -16,7 +16,20 @@ from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.version import own_version
 
-COMMANDS = ("compile", "run", "opt", "passes", "slots", "pipeline", "plugins", "coverage", "inspect", "doctor")
+COMMANDS = (
+    "compile",
+    "run",
+    "generate",
+    "bench-llm",
+    "opt",
+    "passes",
+    "slots",
+    "pipeline",
+    "plugins",
+    "coverage",
+    "inspect",
+    "doctor",
+)
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -71,7 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hip-compiler {own_version()}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        command = cast(Command, importlib.import_module(f"hip_compiler.cli.{name}"))
+        command = cast(Command, importlib.import_module(f"hip_compiler.cli.{name.replace('-', '_')}"))
         subparser = subparsers.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
         subparser.set_defaults(execute=command.execute)

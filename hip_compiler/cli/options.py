@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="host", metavar="NAME", help="compilation target (default: host)")
+    parser.add_argument(
+        "--arch",
+        type=lambda text: tuple(word.strip() for word in text.split(",") if word.strip()),
+        default=(),
+        metavar="LIST",
+        help="GPU architectures to generate code for, with commas: gfx1151,gfx942 (default: every family)",
+    )
     parser.add_argument("-O", "--opt-level", type=int, choices=range(4), default=3, help="LLVM optimisation level")
     parser.add_argument("--pass-pipeline", default="", metavar="TEXT", help="pipeline instead of the built-in one")
     parser.add_argument("--cache", action="store_true", help="use the compile cache in HIPC_CACHE_DIR")
@@ -41,6 +48,7 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
 
     return CompileOptions(
         target=arguments.target,
+        arch=arguments.arch,
         pipeline=arguments.pass_pipeline,
         plugins=arguments.plugins,
         opt_level=arguments.opt_level,

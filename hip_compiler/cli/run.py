@@ -17,7 +17,7 @@ HELP = "Run an ONNX model or an artifact on given or random inputs."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help="ONNX file, or artifact folder")
+    parser.add_argument("model", type=Path, help="ONNX file, or artifact")
     parser.add_argument(
         "-i", "--input", action="append", default=[], metavar="NAME=FILE", help="NAME=FILE.npy or FILE.npz; repeatable"
     )
@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _session(arguments: argparse.Namespace) -> Session:
     from hip_compiler.runtime import Session
 
-    if arguments.model.is_dir() or arguments.model.suffix == ".hipc":
+    if arguments.model.is_dir() or arguments.model.suffix in (".hipc", ".so"):
         return Session(arguments.model, arguments.threads)
     from hip_compiler.cli.progress import Progress
     from hip_compiler.core.driver import compile_model

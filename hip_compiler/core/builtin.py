@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from hip_compiler.core.targets import gpu_target, host_target
 from hip_compiler.registry.contributions import (
     CallLowering,
     DialectContribution,
@@ -30,12 +31,22 @@ PASSES: tuple[PassContribution, ...] = (
         "simplify-onnx", "simplify_onnx:SimplifyOnnx", "Fold constants, drop what does nothing, fuse exporter patterns."
     ),
     _pass(
+        "onnx-keep-last-position",
+        "keep_last_position:KeepLastPosition",
+        "Compute only the last position of an output such as logits.",
+    ),
+    _pass(
         "hip-add-context-arg", "add_context_arg:AddContextArg", "Give every function the run's context as argument 0."
     ),
     _pass(
         "convert-onnx-to-hip",
         "convert_onnx_to_hip:ConvertOnnxToHip",
         "ONNX operators to hip, linalg and tensor operations.",
+    ),
+    _pass(
+        "onnx-fuse-linear",
+        "fuse_linear:FuseLinear",
+        "On devices, the products of a decoder take along their norm, their gate and their residual.",
     ),
     _pass("onnx-fuse-epilogues", "fuse_epilogues:FuseEpilogues", "Bias, activation and residual join their product."),
     _pass("hip-pack-weights", "pack_weights:PackWeights", "Constant matrices in the layout that the kernels read."),
@@ -59,6 +70,11 @@ PASSES: tuple[PassContribution, ...] = (
     _pass("hip-lower-allocs", "lower_allocs:LowerAllocs", "Lower copies, and allocations that no arena holds."),
     _pass(
         "hip-outline-kernels", "outline_kernels:OutlineKernels", "Linalg operations become kernels on the thread pool."
+    ),
+    _pass(
+        "hip-materialize-host-scalars",
+        "materialize_host_scalars:MaterializeHostScalars",
+        "What the host reads and writes of tensors on a device goes through the runtime.",
     ),
     _pass("hip-expand-math", "expand_math:ExpandMath", "Elementary functions become arithmetic that vectorises."),
     _pass("convert-hip-to-llvm", "convert_hip_to_llvm:ConvertHipToLLVM", "Hip operations become calls of the runtime."),
@@ -89,14 +105,6 @@ def hip_compiler_pipelines() -> list[PipelineContribution]:
 
 @hookimpl
 def hip_compiler_targets() -> list[TargetContribution]:
-    return [
-        TargetContribution(
-            name="host",
-            summary="This machine's CPU: vectorised, threaded, no GPU needed.",
-            features=frozenset({"packed-weights"}),
-            # A vendor may bring a better implementation of an operation; the runtime's own services stay.
-            overridable=frozenset(
-                op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering)
-            ),
-        )
-    ]
+    # A vendor may bring a better implementation of an operation; the runtime's own services stay.
+    operations = frozenset(op.lowering.symbol for op in _hip_dialect().ops if isinstance(op.lowering, CallLowering))
+    return [host_target(operations), gpu_target(operations)]

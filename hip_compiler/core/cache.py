@@ -17,8 +17,9 @@ from typing import Any
 import onnx
 
 from hip_compiler import knobs
+from hip_compiler.core.device import choose_architectures
 from hip_compiler.core.frontend.external import ExternalData
-from hip_compiler.core.frontend.load import LoadedModel, load_model
+from hip_compiler.core.frontend.load import LoadedModel, ModelSource, load_model
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.pipeline.bundle import versions
 from hip_compiler.errors import HipCompilerError
@@ -26,11 +27,11 @@ from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Artifact, cpu
 
 PACKAGE = Path(__file__).resolve().parents[1]
-WATCHING = frozenset({"cache", "plugins", "print_ir_after", "timing", "dump_dir"})
+WATCHING = frozenset({"cache", "cache_dir", "plugins", "print_ir_after", "timing", "dump_dir"})
 """Options that change no program. Plugins count by what they are, not by how they were asked for."""
 
 
-def cache_entry(model: str | Path | bytes | onnx.ModelProto, options: CompileOptions, registry: Registry) -> Path:
+def cache_entry(model: ModelSource, options: CompileOptions, registry: Registry) -> Path:
     """Folder of the cache entry of a compilation, whether it exists or not.
 
     Raises:
@@ -46,12 +47,26 @@ def cache_entry(model: str | Path | bytes | onnx.ModelProto, options: CompileOpt
     ]
     machine = cpu.host()
     parts = [name, pipeline, *settings, registry.digest, _sources(), machine.triple, machine.name, machine.features]
+    parts += _target_parts(options, registry)
     parts += [f"{package}={version}" for package, version in versions().items()]
     digest = hashlib.sha256("\0".join(parts).encode())
     digest.update(loaded.proto.SerializeToString(deterministic=True))
     for contents in _external_contents(loaded):
         digest.update(contents)
-    return knobs.cache_dir() / "models" / digest.hexdigest()[:32]
+    return (options.cache_dir or knobs.cache_dir()) / "models" / digest.hexdigest()[:32]
+
+
+def _target_parts(options: CompileOptions, registry: Registry) -> list[str]:
+    """What the target itself puts into an artifact."""
+    target = registry.targets.get(options.target)
+    if target is None or target.runtime_bitcode is None:
+        return []
+    parts = [hashlib.sha256(target.runtime_bitcode().read_bytes()).hexdigest()]
+    if target.device is not None:
+        parts.append(target.device.triple)
+        for name in choose_architectures(target, options.arch):
+            parts += [name, hashlib.sha256(target.device.library(name)).hexdigest()]
+    return parts
 
 
 def find_cached(entry: Path) -> Artifact | None:
@@ -75,7 +90,7 @@ def watches(options: CompileOptions) -> bool:
 
 def _external_contents(loaded: LoadedModel) -> Iterator[bytes]:
     """Digest of every file of external data, in the order of their names."""
-    data = ExternalData(loaded.roots)
+    data = ExternalData(loaded.roots, dict(loaded.memory))
     for tensor in _tensors(loaded.proto):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             data.load(tensor)

@@ -1,4 +1,4 @@
-"""What plugins contribute to a program besides its operations, and which of them claim what was not compiled."""
+"""What plugins contribute to a program besides its operations: targets, bitcode, claims on what was not compiled."""
 
 from __future__ import annotations
 
@@ -8,21 +8,40 @@ from hip_compiler.core.frontend.node import PREFIX, REFUSED, domain_of, unsuppor
 from hip_compiler.core.frontend.opsets import module_opsets, opset_of
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.errors import Unsupported, UnsupportedError
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.contributions import BitcodeContribution, KernelContribution, TargetContribution
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
 
 
+def find_target(name: str, registry: Registry) -> TargetContribution:
+    """A registered target.
+
+    Raises:
+        HipCompilerError: `HIPC0502`, listing those there are.
+    """
+    target = registry.targets.get(name)
+    if target is None:
+        raise HipCompilerError(
+            ErrorCode.TARGET_UNKNOWN,
+            f"there is no target '{name}'",
+            hint=f"registered targets: {', '.join(sorted(registry.targets))}",
+        )
+    return target
+
+
 def plugin_bitcode(registry: Registry, target: TargetContribution) -> list[Bitcode]:
     """Bitcode to link into a program of a target, in the order of the plugins: runtime functions, then kernels.
 
-    On a target that runs on the CPU kernels are bitcode too; those for another machine are left aside.
+    On a target that runs on the CPU kernels are bitcode too; those for another machine are left aside. Kernels of a
+    device are no part of the program: they travel beside it.
     """
     machine = target.architecture or cpu.host().triple.partition("-")[0]
-    entries = [Bitcode(str(registry.owner(e)), _data(e), e.overrides) for e in registry.bitcode(target.name)]
+    entries = [Bitcode(str(registry.owner(e)), contents(e), e.overrides) for e in registry.bitcode(target.name)]
+    if target.device is not None:
+        return entries
     kernels = [e for e in registry.kernels(target.name) if e.architecture == machine]
-    return entries + [Bitcode(str(registry.owner(entry)), _data(entry)) for entry in kernels]
+    return entries + [Bitcode(str(registry.owner(entry)), contents(entry)) for entry in kernels]
 
 
 def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | None:
@@ -70,6 +89,7 @@ def claimants(error: UnsupportedError, registry: Registry) -> list[str]:
     return list(found)
 
 
-def _data(contribution: BitcodeContribution | KernelContribution) -> bytes:
+def contents(contribution: BitcodeContribution | KernelContribution) -> bytes:
+    """Contents of what a plugin brings."""
     source = contribution.source
     return source if isinstance(source, bytes) else source.read_bytes()

@@ -12,26 +12,29 @@ from importlib import metadata as distributions
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
+from hip_compiler.core.codegen.device import take_device_code
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import claimants, plugin_bitcode, refused_by_claims, target_runtime
+from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, refused_by_claims, target_runtime
+from hip_compiler.core.device import callable_symbols, choose_architectures, device_files
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
+from hip_compiler.core.frontend.load import ModelSource
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
+from hip_compiler.errors import Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
-from hip_compiler.runtime import Artifact, Metadata, publish
+from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.metadata import pairs, tensors
 
 INTERFACE = "hip.interface"
+FORMATS = ("bitcode", "native")
+"""What a compilation makes: a folder with bitcode, or a shared library."""
 _TOOLCHAIN = ("hip-compiler", "torch-mlir", "llvmlite", "onnx", "numpy")
 
 
@@ -61,7 +64,7 @@ class Compiled:
 
 
 def compile_model(
-    model: str | Path | bytes | onnx.ModelProto,
+    model: ModelSource,
     options: CompileOptions,
     *,
     output: Path | None = None,
@@ -70,7 +73,7 @@ def compile_model(
     """Compile an ONNX model.
 
     Args:
-        model: path, serialised bytes, or the message itself.
+        model: path, serialised bytes, the message itself, or a model that is loaded already.
         output: artifact folder to make; None: a temporary one that lives as long as the artifact.
         progress: called with the name of every phase as it begins.
 
@@ -92,28 +95,37 @@ def compile_model(
     return compiled
 
 
+def compile_native(
+    model: ModelSource,
+    options: CompileOptions,
+    *,
+    output: Path | None = None,
+    progress: Callable[[str], None] = lambda phase: None,
+) -> tuple[NativeArtifact, CompileReport]:
+    """Compile an ONNX model to a native artifact; arguments and errors as `compile_model` and `link_native`."""
+    compiled = compile_model(model, options, progress=progress)
+    with _Phases(compiled.report.phases, progress)("link"):
+        return link_native(compiled.artifact, output), compiled.report
+
+
 def _compile(
-    model: str | Path | bytes | onnx.ModelProto,
+    model: ModelSource,
     options: CompileOptions,
     registry: Registry,
     output: Path | None,
     progress: Callable[[str], None],
 ) -> Compiled:
     report = CompileReport()
-    target = registry.targets.get(options.target)
-    if target is None:
-        raise HipCompilerError(
-            ErrorCode.TARGET_UNKNOWN,
-            f"there is no target '{options.target}'",
-            hint=f"registered targets: {', '.join(sorted(registry.targets))}",
-        )
+    target = find_target(options.target, registry)
+    architectures = choose_architectures(target, options.arch)
     clock = _Phases(report.phases, progress)
     with clock("import"):
         context = make_context(registry)
         pool = ConstantPool()
         findings: list[Unsupported] = []
         module = import_model(model, context, pool, findings=findings)
-    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
+    symbols = callable_symbols(registry, target)
+    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols)
     with context, ir.Location.unknown():
         findings += refused_by_claims(module, passes)
     with clock("passes"):
@@ -126,15 +138,19 @@ def _compile(
         check_entry_point(plan, module)
     report.arena = dict(passes.reports.get("arena", {}))
     with clock("translate"), context, ir.Location.unknown():
+        kernels = "" if target.device is None else take_device_code(module, target.device.triple)
         bitcode = translate(module)
+    with clock("device code"):
+        device = device_files(kernels, registry, target, architectures, passes.options.opt_level)  # type: ignore[arg-type]
     with clock("machine code"):
         artifact = publish(
-            _metadata(module, passes, registry),
+            _metadata(module, passes, registry, architectures),
             bitcode,
             folder=output,
             plugins=plugin_bitcode(registry, target),
             runtime=target_runtime(registry, target),
             write_constants=pool.write if pool.size else None,
+            device=device,
         )
         machine_code(artifact)
     return Compiled(artifact, report)
@@ -153,7 +169,7 @@ class _Phases:
         self.seconds[name] = time.perf_counter() - start
 
 
-def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
+def _metadata(module: Any, passes: PassContext, registry: Registry, architectures: tuple[str, ...]) -> Metadata:
     attributes = module.operation.attributes
     interface = json.loads(attributes[INTERFACE].value) if INTERFACE in attributes else {"inputs": [], "outputs": []}
     return Metadata(
@@ -172,6 +188,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry) -> Metadata:
             if record.state == "active" and not record.builtin
         },
         ops=dict(passes.reports.get("ops", {})),
+        architectures=architectures,
     )
 
 

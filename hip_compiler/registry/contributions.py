@@ -106,6 +106,10 @@ class OperandDef:
     variadic: bool = False
 
 
+MAX_OP_VALUES = 1024
+"""Elements of an input up to which a shape function sees the contents: shapes, pads, axes, not weights."""
+
+
 @dataclass(frozen=True)
 class OpShapes:
     """What a shape function sees.
@@ -114,7 +118,8 @@ class OpShapes:
         inputs: shape of every input, by operand name; ``None`` where an optional input is absent.
         dtypes: storage element type of every input, as MLIR text, by operand name.
         attributes: attributes as Python values, defaults filled in.
-        values: contents of inputs known at compile time, as (possibly symbolic) extents, by operand name.
+        values: contents of integer inputs known at compile time, as (possibly symbolic) extents, by operand name;
+            of inputs of at most `MAX_OP_VALUES` elements.
     """
 
     inputs: Mapping[str, Shape | None]
@@ -291,6 +296,25 @@ class KernelContribution:
 
 
 @dataclass(frozen=True)
+class Device:
+    """The kind of device of a target whose tensors do not live in the memory of the host.
+
+    Attributes:
+        triple: LLVM triple of its code.
+        architectures: what ``--arch`` accepts, each a CPU name of LLVM for the triple.
+        default: architectures compiled for when none is asked for.
+        library: gives the code object of the target's own kernels for an architecture.
+        functions: gives the path of bitcode with the functions of the C library that generated kernels may call.
+    """
+
+    triple: str
+    architectures: tuple[str, ...]
+    default: tuple[str, ...]
+    library: Callable[[str], bytes]
+    functions: Callable[[], Path]
+
+
+@dataclass(frozen=True)
 class TargetContribution:
     """A compilation target.
 
@@ -302,6 +326,8 @@ class TargetContribution:
         features: words that passes can ask for, for example ``packed-weights``.
         architecture: first word of the LLVM triple of its bitcode; empty: it runs on this machine's CPU.
         overridable: runtime functions that a plugin's bitcode may replace.
+        device: the device that tensors live on and kernels run on; None: the host's memory and CPU. With a device,
+            the runtime bitcode holds the operations that can be compiled.
     """
 
     name: str
@@ -310,6 +336,7 @@ class TargetContribution:
     features: frozenset[str] = frozenset()
     architecture: str = ""
     overridable: frozenset[str] = frozenset()
+    device: Device | None = None
 
 
 @dataclass(frozen=True)

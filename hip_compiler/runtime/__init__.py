@@ -1,8 +1,23 @@
 """Artifacts and sessions: what runs a compiled model. It imports neither the compiler nor the MLIR bindings."""
 
 from hip_compiler.runtime.artifact import Artifact, publish
+from hip_compiler.runtime.binding import Binding
 from hip_compiler.runtime.linker import Bitcode
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.native_file import NativeArtifact
+from hip_compiler.runtime.native_link import link_native
+from hip_compiler.runtime.outputs import empty
 from hip_compiler.runtime.session import Session
 
-__all__ = ["Artifact", "Bitcode", "Metadata", "Session", "TensorInfo", "publish"]
+__all__ = [
+    "Artifact",
+    "Binding",
+    "Bitcode",
+    "Metadata",
+    "NativeArtifact",
+    "Session",
+    "TensorInfo",
+    "empty",
+    "link_native",
+    "publish",
+]

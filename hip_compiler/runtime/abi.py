@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 MAX_RANK = 8
 
 INIT = "inference_init"
@@ -16,9 +16,11 @@ ENTRY_POINTS = (INIT, COMPUTE, CLEANUP, LAST_ERROR, METADATA)
 
 ARENA_BYTES = "hipc_arena_bytes"
 TRIM = "hipc_trim"
+BOUND_OUTPUT = "hipc_bound_output"
 SERVICES = (ARENA_BYTES, TRIM)
 """Runtime functions that a session calls itself; the state of `inference_init` is the context they take."""
 
+INPUT_ERROR = 5
 STATUS_WORDS = {
     1: "unsupported element type, rank or variant",
     2: "extents contradict each other",
@@ -29,6 +31,7 @@ STATUS_WORDS = {
     7: "the constants file is missing or too short",
     8: "a value is outside the operator's domain",
     9: "internal error",
+    10: "the device, or a library that it needs, failed or is missing",
 }
 
 
@@ -58,7 +61,13 @@ AllocateOutput = ctypes.CFUNCTYPE(
 class Files(ctypes.Structure):
     """`hipc_fs`."""
 
-    _fields_ = [("self", ctypes.c_void_p), ("map", MapFile), ("num_threads", ctypes.c_int32)]
+    _fields_ = [
+        ("self", ctypes.c_void_p),
+        ("map", MapFile),
+        ("num_threads", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("graph_capture", ctypes.c_int32),
+    ]
 
 
 class Io(ctypes.Structure):
@@ -69,6 +78,20 @@ class Io(ctypes.Structure):
         ("num_inputs", ctypes.c_int64),
         ("allocator", ctypes.c_void_p),
         ("alloc_output", AllocateOutput),
+        ("inputs_on_device", ctypes.POINTER(ctypes.c_uint8)),
+        ("outputs_on_device", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
+    ]
+
+
+class BoundOutputs(ctypes.Structure):
+    """`hipc_bound_outputs` of `kernels/host/bound_outputs.cpp`."""
+
+    _fields_ = [
+        ("tensors", ctypes.POINTER(Tensor)),
+        ("count", ctypes.c_int64),
+        ("allocator", ctypes.c_void_p),
+        ("otherwise", AllocateOutput),
     ]
 
 

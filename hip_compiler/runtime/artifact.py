@@ -6,6 +6,7 @@ metadata.json     interface, versions, digests
 model.<key>.o     machine code for one CPU and one build of the runtime; a cache, made again when it does not fit
 plugin-<n>.bc     bitcode of plugins
 runtime.bc        runtime of a target that brings its own
+device/           code for every architecture of a device: <arch>.library, <arch>.generated, <arch>.plugin<n>, index
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.abi import ABI_VERSION
 from hip_compiler.runtime.linker import Bitcode
-from hip_compiler.runtime.metadata import HOST_RUNTIME, BitcodeFile, ConstantsFile, Metadata
+from hip_compiler.runtime.metadata import DEVICE_FOLDER, HOST_RUNTIME, BitcodeFile, DataFile, Metadata
 from hip_compiler.runtime.publish import publish_folder, write_file
 
 METADATA = "metadata.json"
@@ -68,7 +70,7 @@ class Artifact:
                 hint="compile the model again with this version of hip-compiler",
             )
         artifact = cls(folder, metadata)
-        artifact._check_constants()
+        artifact._check_data_files()
         return artifact
 
     def model_bitcode(self) -> bytes:
@@ -131,6 +133,7 @@ class Artifact:
 
         def copy(folder: Path) -> None:
             for name in (METADATA, *self._files()):
+                (folder / name).parent.mkdir(exist_ok=True)
                 shutil.copyfile(self.folder / name, folder / name)
             for machine_code in self.folder.glob("model.*.o"):
                 shutil.copyfile(machine_code, folder / machine_code.name)
@@ -142,7 +145,7 @@ class Artifact:
         names = [self.metadata.model.file, *(entry.file for entry in self.metadata.plugins)]
         if isinstance(self.metadata.runtime, BitcodeFile):
             names.append(self.metadata.runtime.file)
-        return names if self.metadata.constants is None else [*names, self.metadata.constants.file]
+        return names + [entry.file for entry in self.metadata.data_files]
 
     def _object_path(self, key: str) -> Path:
         return self.folder / f"model.{key}.o"
@@ -156,17 +159,14 @@ class Artifact:
             raise _damaged(f"{entry.file} is not the file that {METADATA} describes", self.folder)
         return data
 
-    def _check_constants(self) -> None:
-        constants = self.metadata.constants
-        if constants is None:
-            return
-        path = self.folder / constants.file
-        try:
-            size = path.stat().st_size
-        except OSError as error:
-            raise _damaged(f"{constants.file} cannot be read ({error.strerror})", self.folder) from error
-        if size != constants.bytes:
-            raise _damaged(f"{constants.file} has {size} bytes instead of {constants.bytes}", self.folder)
+    def _check_data_files(self) -> None:
+        for entry in self.metadata.data_files:
+            try:
+                size = (self.folder / entry.file).stat().st_size
+            except OSError as error:
+                raise _damaged(f"{entry.file} cannot be read ({error.strerror})", self.folder) from error
+            if size != entry.bytes:
+                raise _damaged(f"{entry.file} has {size} bytes instead of {entry.bytes}", self.folder)
 
 
 def publish(
@@ -177,6 +177,7 @@ def publish(
     plugins: Sequence[Bitcode] = (),
     runtime: Bitcode | None = None,
     write_constants: Callable[[Path], object] | None = None,
+    device: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Artifact:
     """Make an artifact folder.
 
@@ -187,6 +188,7 @@ def publish(
         plugins: bitcode to link, in order.
         runtime: runtime to link; None: the host runtime of this package.
         write_constants: writes constants.bin to the path given; None: the model has no constants.
+        device: files of device code, by name.
 
     Raises:
         HipCompilerError: `HIPC0600`, when the folder cannot be written.
@@ -205,7 +207,12 @@ def publish(
         constants = None
         if write_constants is not None:
             write_constants(private / CONSTANTS)
-            constants = ConstantsFile(CONSTANTS, (private / CONSTANTS).stat().st_size)
+            constants = DataFile(CONSTANTS, (private / CONSTANTS).stat().st_size)
+        device_files = []
+        for name, content in device.items():
+            device_files.append(DataFile(DEVICE_FOLDER + name, len(content)))
+            (private / DEVICE_FOLDER).mkdir(exist_ok=True)
+            (private / DEVICE_FOLDER / name).write_bytes(content)
         complete.append(
             replace(
                 metadata,
@@ -215,6 +222,7 @@ def publish(
                 else BitcodeFile(RUNTIME, _digest(runtime.data), runtime.name),
                 plugins=tuple(entries),
                 constants=constants,
+                device=tuple(device_files),
             )
         )
         (private / METADATA).write_text(complete[0].to_json(), encoding="utf-8")

@@ -38,13 +38,7 @@ class Program:
         for library in libraries:
             _load_library(library)
         found = objectfile.symbols(images)
-        if found.thread_local:
-            raise HipCompilerError(
-                ErrorCode.LINK,
-                "the program has thread-local variables, which cannot be loaded",
-                details=sorted(found.thread_local),
-                hint="keep the state in the context instead",
-            )
+        refuse_thread_local(found)
         self.symbols = frozenset(name for name in found.defined if name.startswith(exported))
         self._runtime = runtime
         imported = found.undefined & runtime.symbols if runtime else frozenset()
@@ -90,6 +84,21 @@ class Program:
     def close(self) -> None:
         """Unload the code. No address of it may be used afterwards; a second call does nothing."""
         self._unload()
+
+
+def refuse_thread_local(found: objectfile.Symbols) -> None:
+    """Programs have no thread-local variables, however they are loaded.
+
+    Raises:
+        HipCompilerError: `HIPC0501`, naming those that there are.
+    """
+    if found.thread_local:
+        raise HipCompilerError(
+            ErrorCode.LINK,
+            "the program has thread-local variables, which cannot be loaded",
+            details=sorted(found.thread_local),
+            hint="keep the state in the context instead",
+        )
 
 
 def _unload(library: llvm.ResourceTracker, jit: llvm.LLJIT) -> None:

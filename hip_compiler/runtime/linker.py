@@ -84,7 +84,7 @@ def build_object(
         program = workspace.parse(Bitcode("the compiled model", model))
         _internalise(program)
         clock.lap("parse")
-        _optimise(program, machine, opt_level)
+        optimise(program, machine, opt_level)
         clock.lap("optimise")
         sources = [*([runtime] if runtime else []), *plugins]
         parts = [(source, workspace.parse(source)) for source in sources]
@@ -146,7 +146,8 @@ class _Workspace:
         return module
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: OptLevel) -> None:
+def optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: OptLevel) -> None:
+    """Run LLVM's optimisation pipeline of a level over a module."""
     if opt_level == 0:
         return
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt_level)

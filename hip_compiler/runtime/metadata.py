@@ -13,6 +13,7 @@ from hip_compiler.runtime.abi import ABI_VERSION, MAX_RANK
 from hip_compiler.runtime.cpu import OPT_LEVELS, OptLevel
 
 FORMAT = 1
+DEVICE_FOLDER = "device/"
 HOST_RUNTIME = "host"
 """The runtime of this package that programs for the CPU need."""
 
@@ -46,8 +47,8 @@ class BitcodeFile:
 
 
 @dataclass(frozen=True)
-class ConstantsFile:
-    """The file of constants, and its size."""
+class DataFile:
+    """A file that the runtime maps, and its size."""
 
     file: str
     bytes: int
@@ -73,6 +74,8 @@ class Metadata:
         runtime: the runtime that the target brings, or the name of the one of this package that it needs.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
         constants: the constants; filled in when the artifact is published.
+        architectures: architectures of the device that there is code for.
+        device: files of device code; filled in when the artifact is published.
     """
 
     name: str
@@ -89,8 +92,15 @@ class Metadata:
     model: BitcodeFile = BitcodeFile("model.bc", "")
     runtime: BitcodeFile | str = HOST_RUNTIME
     plugins: tuple[BitcodeFile, ...] = ()
-    constants: ConstantsFile | None = None
+    constants: DataFile | None = None
+    architectures: tuple[str, ...] = ()
+    device: tuple[DataFile, ...] = ()
     abi_version: int = ABI_VERSION
+
+    @property
+    def data_files(self) -> tuple[DataFile, ...]:
+        """Files that the runtime maps: constants and device code."""
+        return self.device if self.constants is None else (self.constants, *self.device)
 
     def to_json(self) -> str:
         """Text of `metadata.json`."""
@@ -105,6 +115,8 @@ class Metadata:
             "runtime": self.runtime if isinstance(self.runtime, str) else _bitcode_to_json(self.runtime),
             "plugins": [_bitcode_to_json(entry) for entry in self.plugins],
             "constants": None if self.constants is None else vars(self.constants),
+            "architectures": list(self.architectures),
+            "device": [vars(entry) for entry in self.device],
             "opt_level": self.opt_level,
             "libraries": list(self.libraries),
             "arena": dict(self.arena),
@@ -142,9 +154,9 @@ class Metadata:
                 model=_bitcode(document["model"]),
                 runtime=runtime if isinstance(runtime, str) else _bitcode(runtime),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
-                constants=None
-                if constants is None
-                else ConstantsFile(_plain_name(constants["file"]), int(constants["bytes"])),
+                constants=None if constants is None else _data(constants),
+                architectures=_words(document["architectures"]),
+                device=tuple(_data(entry, folder=DEVICE_FOLDER) for entry in document["device"]),
                 abi_version=int(document["abi_version"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -196,6 +208,13 @@ def _bitcode(entry: Mapping[str, Any]) -> BitcodeFile:
     return BitcodeFile(
         _plain_name(entry["file"]), str(entry["sha256"]), str(entry["owner"]), _words(entry["overrides"])
     )
+
+
+def _data(entry: Mapping[str, Any], folder: str = "") -> DataFile:
+    name = entry["file"]
+    if not isinstance(name, str) or not name.startswith(folder):
+        raise ValueError(f"{name!r} is not the name of a file in {folder}")
+    return DataFile(folder + _plain_name(name.removeprefix(folder)), int(entry["bytes"]))
 
 
 def _bitcode_to_json(entry: BitcodeFile) -> dict[str, Any]:

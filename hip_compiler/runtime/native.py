@@ -50,6 +50,30 @@ def find(folder: Path = FOLDER, cpu: Cpu | None = None) -> NativeRuntime:
     raise _not_built(f"no runtime fits this CPU ({architecture}, {cpu.name})", folder)
 
 
+def gpu_runtime(platform: str, folder: Path = FOLDER) -> Path:
+    """Bitcode of the runtime for GPUs of a platform of HIP, ``amd`` or ``nvidia``.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when the build has not made it.
+    """
+    path = folder / f"gpu-{platform}.bc"
+    if not path.is_file():
+        raise _not_built(f"the runtime for GPUs ({platform}) has not been built", path)
+    return path
+
+
+def device_functions(machine: str, folder: Path = FOLDER) -> Path:
+    """Bitcode of functions of the C library for a kind of device, the first word of its LLVM triple.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when the build has not made it.
+    """
+    path = folder / f"functions-{machine}.bc"
+    if not path.is_file():
+        raise _not_built(f"the functions for devices ({machine}) have not been built", path)
+    return path
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal; read again only when the file has changed."""
     status = path.stat()

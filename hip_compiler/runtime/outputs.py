@@ -33,6 +33,7 @@ class OutputAllocator:
 
     def __init__(self, infos: Sequence[TensorInfo]) -> None:
         self._infos = tuple(infos)
+        self._by_name = {info.name: info for info in self._infos}
         self._arrays: list[np.ndarray | None] = [None] * len(self._infos)
         self._given: Mapping[str, np.ndarray] = {}
         self._copies: list[tuple[np.ndarray, np.ndarray]] = []
@@ -50,6 +51,10 @@ class OutputAllocator:
         """
         for name, array in given.items():
             self._check(name, array)
+        self.restart(given)
+
+    def restart(self, given: Mapping[str, np.ndarray]) -> None:
+        """Start a run with arrays that `begin` has seen."""
         self._given = given
         self._arrays = [None] * len(self._infos)
         self._copies = []
@@ -66,6 +71,11 @@ class OutputAllocator:
             results[info.name] = self._given.get(info.name, array)
         self.forget()
         return results
+
+    def take_new(self) -> dict[str, np.ndarray]:
+        """Outputs of the run for which the caller gave no array, by name, in the model's order."""
+        pairs = zip(self._infos, self._arrays, strict=True)
+        return {info.name: array for info, array in pairs if array is not None and info.name not in self._given}
 
     def forget(self) -> None:
         """Drop every array of the run."""
@@ -112,7 +122,7 @@ class OutputAllocator:
         return address_of(array)
 
     def _check(self, name: str, array: np.ndarray) -> None:
-        info = next((info for info in self._infos if info.name == name), None)
+        info = self._by_name.get(name)
         if info is None:
             names = ", ".join(info.name for info in self._infos)
             raise HipCompilerError(ErrorCode.FEED, f"the model has no output '{name}'", hint=f"it has {names}")

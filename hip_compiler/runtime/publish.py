@@ -37,6 +37,32 @@ def write_file(path: Path, content: bytes) -> None:
         raise
 
 
+def publish_file(target: Path, fill: Callable[[Path], object]) -> None:
+    """Make a file under a private name beside the target, then rename it into place.
+
+    Whoever has the old file open or mapped keeps it.
+
+    Args:
+        fill: writes the file at the path given.
+
+    Raises:
+        HipCompilerError: `HIPC0600`, when the file system refuses.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=_SUFFIX, dir=target.parent) as folder:
+            private = Path(folder) / target.name
+            fill(private)
+            private.replace(target)
+    except OSError as error:
+        raise HipCompilerError(
+            ErrorCode.ARTIFACT,
+            f"the artifact cannot be written to {target}",
+            why=str(error),
+            hint="choose a path on a writable file system with enough room",
+        ) from error
+
+
 def publish_folder(target: Path, fill: Callable[[Path], None]) -> None:
     """Fill a private folder beside the target, then rename it into place.
 

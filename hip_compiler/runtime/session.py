@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,13 +16,13 @@ import numpy as np
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
-from hip_compiler.runtime.artifact import METADATA, Artifact
+from hip_compiler.runtime.artifact import Artifact
+from hip_compiler.runtime.binding import Binding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
-from hip_compiler.runtime.jit import Program
-from hip_compiler.runtime.loader import machine_code
+from hip_compiler.runtime.load import load_folder, load_native, load_path
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
-from hip_compiler.runtime.state import MappedFiles, State
 
 
 class Session:
@@ -33,9 +32,10 @@ class Session:
     `with` block, or drop it, and everything is given back.
 
     Args:
-        artifact: the compiled model, or the path of its folder.
+        artifact: the compiled model, or the path of its folder or native file.
         num_threads: threads of a run; 0: HIPC_NUM_THREADS, else one per available core.
-        runtime_bitcode: runtime of the artifact's target; None: this package's host runtime.
+        runtime_bitcode: runtime of the artifact's target; None: this package's host runtime. A native artifact has
+            its own.
 
     Attributes:
         seconds: how long each step of loading took.
@@ -48,7 +48,7 @@ class Session:
 
     def __init__(
         self,
-        artifact: Artifact | str | os.PathLike[str],
+        artifact: Artifact | NativeArtifact | str | os.PathLike[str],
         num_threads: int = 0,
         *,
         runtime_bitcode: Path | None = None,
@@ -57,9 +57,11 @@ class Session:
             raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
         threads = num_threads or knobs.NUM_THREADS.read()
         if isinstance(artifact, Artifact):
-            loaded = _Loaded(artifact, threads, runtime_bitcode)
+            loaded = load_folder(artifact, threads, runtime_bitcode)
+        elif isinstance(artifact, NativeArtifact):
+            loaded = load_native(artifact, threads)
         else:
-            loaded = _load_path(Path(artifact), threads, runtime_bitcode)
+            loaded = load_path(Path(artifact), threads, runtime_bitcode)
         self._artifact = loaded.artifact
         self._state = loaded.state
         self._finalizer = weakref.finalize(self, self._state.close)
@@ -134,15 +136,39 @@ class Session:
             finally:
                 self._allocator.forget()
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Save the compiled model as an artifact folder, with the machine code for this CPU.
+    def bind(self, feeds: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> Binding:
+        """Tie arrays to inputs and outputs for many runs; their memory is read and written where it lies.
 
-        A reader of the path sees the old folder or the new one. Returns the path.
+        An array that is both a feed and the output that `metadata.shared` pairs with it is a cache that grows in
+        place: its extent is the capacity, and how much of it counts is the model's business.
+
+        Args:
+            feeds: C-contiguous arrays by input name, of the input's element type.
+            outputs: writable C-contiguous arrays by output name that start at a multiple of 64 bytes
+                (`hip_compiler.runtime.empty`).
+
+        Raises:
+            HipCompilerError: `HIPC0700`, when an array cannot be used as it is, or two share memory that must not.
+        """
+        with self._lock:
+            self._check_open()
+            return Binding(self._guarded, self._state, self.metadata, feeds, outputs)
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        with self._lock:
+            self._check_open()
+            return action()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Save the compiled model: an artifact folder with the machine code for this CPU, or a native artifact.
+
+        A reader of the path sees the old contents or the new ones. Returns the path.
 
         Raises:
             HipCompilerError: `HIPC0600`, when the path cannot be written to.
         """
-        return self._artifact.save(path).folder
+        saved = self._artifact.save(path)
+        return saved.path if isinstance(saved, NativeArtifact) else saved.folder
 
     def trim(self) -> None:
         """Give transient memory back to the system; the next run takes it again."""
@@ -224,42 +250,3 @@ class Session:
 
 def _same_buffer(a: np.ndarray, b: np.ndarray) -> bool:
     return address_of(a) == address_of(b) and a.shape == b.shape and a.dtype == b.dtype
-
-
-class _Loaded:
-    """An artifact in memory, initialised."""
-
-    def __init__(self, artifact: Artifact, num_threads: int, runtime_bitcode: Path | None) -> None:
-        metadata = artifact.metadata
-        code = machine_code(artifact, runtime_bitcode)
-        start = time.perf_counter()
-        program = Program([code.image], metadata.libraries, code.runtime)
-        files = MappedFiles(artifact.folder, [metadata.constants.file] if metadata.constants else [])
-        self.artifact = artifact
-        self.state = State(program, files, num_threads)
-        self.relinked = not code.cached
-        self.seconds = {**code.seconds, "load": time.perf_counter() - start}
-
-
-def _load_path(folder: Path, num_threads: int, runtime_bitcode: Path | None) -> _Loaded:
-    """Load an artifact folder that another process may replace meanwhile: all files are of one generation."""
-    while True:
-        before = _identity(folder)
-        try:
-            loaded = _Loaded(Artifact.load(folder), num_threads, runtime_bitcode)
-        except HipCompilerError:
-            if _identity(folder) == before:
-                raise
-            continue
-        if _identity(folder) == before:
-            return loaded
-        loaded.state.close()
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Which generation of an artifact a folder holds: its description is written once."""
-    try:
-        status = (folder / METADATA).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns

@@ -5,27 +5,48 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
-from hip_compiler.runtime.jit import Program
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a file of an artifact lies: in a file of its own, or as a part of one (size 0: all of it)."""
+
+    path: Path
+    offset: int = 0
+    size: int = 0
+
+
+class LoadedProgram(Protocol):
+    """Machine code in this process."""
+
+    def address(self, name: str) -> int:
+        """Address of a symbol."""
+
+    def find(self, name: str) -> int | None:
+        """As `address`; None when there is no such symbol."""
+
+    def close(self) -> None:
+        """Unload the code."""
 
 
 class MappedFiles:
     """Files of an artifact in memory, read-only, mapped when the program asks for them.
 
     Args:
-        folder: the artifact folder.
-        names: files that may be asked for.
+        places: files that may be asked for, by name.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder = folder
-        self._names = frozenset(names)
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = places
         self._maps: dict[str, tuple[mmap.mmap, np.ndarray]] = {}
         self.callback = abi.MapFile(self._map)
 
@@ -39,11 +60,12 @@ class MappedFiles:
         return int(view.__array_interface__["data"][0])
 
     def _open(self, name: str) -> tuple[mmap.mmap, np.ndarray]:
-        if name not in self._names:
+        if name not in self._places:
             raise ValueError(f"{name} is not a file of the artifact")
         if name not in self._maps:
-            with (self._folder / name).open("rb") as file:
-                memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            place = self._places[name]
+            with place.path.open("rb") as file:
+                memory = mmap.mmap(file.fileno(), place.size, access=mmap.ACCESS_READ, offset=place.offset)
             self._maps[name] = (memory, np.frombuffer(memory, np.uint8))
         return self._maps[name]
 
@@ -67,7 +89,7 @@ class State:
         HipCompilerError: `HIPC0701`, when the program cannot be initialised.
     """
 
-    def __init__(self, program: Program, files: MappedFiles, num_threads: int) -> None:
+    def __init__(self, program: LoadedProgram, files: MappedFiles, num_threads: int) -> None:
         self._program = program
         self._files = files
         self._pointer = ctypes.c_void_p()
@@ -92,6 +114,14 @@ class State:
     def pointer(self) -> int | None:
         """The state of the ABI."""
         return self._pointer.value
+
+    def find(self, symbol: str) -> int | None:
+        """Address of a function of the program or its runtime; None when neither has it."""
+        return self._program.find(symbol)
+
+    def address(self, name: str) -> int:
+        """Address of a symbol of the program, for callers that need no Python."""
+        return self._program.address(name)
 
     def failure(self, status: int, otherwise: str) -> HipCompilerError:
         """The error of a status: the runtime's message, which names the operator, or else the sentence given."""

@@ -11,6 +11,7 @@ ONNX_TO_HIP: tuple[Step, ...] = (
     PipelineSlot.AFTER_SIMPLIFY_ONNX,
     "hip-add-context-arg",
     PipelineSlot.AFTER_ONNX_LOOP_OUTLINE,
+    "onnx-fuse-linear",
     "onnx-fuse-epilogues",
     "convert-onnx-to-hip",
     PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP,
@@ -38,6 +39,7 @@ HIP_TO_LLVM: tuple[Step, ...] = (
     "canonicalize",
     "cse",
     "hip-outline-kernels",
+    "hip-materialize-host-scalars",
     "hip-expand-math",
     PipelineSlot.BEFORE_CONVERT_HIP_TO_LLVM,
     "cse",
@@ -51,10 +53,17 @@ HIP_TO_LLVM: tuple[Step, ...] = (
     PipelineSlot.AFTER_GENERATE_INTERFACE,
 )
 
+
+def onnx_to_hip(last_position: str) -> str:
+    """Text of the first half; an output that is cut to its last position is cut as soon as the graph is simple."""
+    cut = (f"onnx-keep-last-position{{output={last_position}}}",) if last_position else ()
+    return pipeline_text((ONNX_TO_HIP[0], *cut, *ONNX_TO_HIP[1:]))
+
+
 PIPELINES: tuple[PipelineContribution, ...] = (
     PipelineContribution(
         "onnx-to-hip-pipeline",
-        lambda options: pipeline_text(ONNX_TO_HIP),
+        lambda options: onnx_to_hip(options.last_position),
         "onnx dialect to hip operations on pooled memory.",
     ),
     PipelineContribution(

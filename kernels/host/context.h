@@ -3,29 +3,11 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "hipc_host.h"
+#include "state.h"
 
 namespace hipc {
 
-constexpr int MAX_DOMAINS = 1024;
 constexpr int MAX_THREADS = 256;
-
-struct Block {
-  void *memory;
-  int64_t bytes;
-};
-
-struct Outgrown {
-  void *memory;
-  int64_t bytes;
-  Outgrown *next;
-};
-
-// Extent of a symbol, and the input and dimension that decided it; `input` is -1 where none has.
-struct SymbolValue {
-  int64_t extent, input;
-  int32_t dimension;
-};
 
 struct Pool;
 struct Worker {
@@ -47,31 +29,24 @@ struct Pool {
   void *body;
   int64_t iterations;
   uint32_t chunks;
+  // Jobs shared since the run began; written by the thread that holds `busy`.
+  uint32_t jobs;
   // Number of the job in the high half, chunks nobody has taken in the low half.
   alignas(64) uint64_t ticket;
   alignas(64) uint32_t done;
   uint32_t caller_waits;
   alignas(64) uint32_t sleepers;
-  uint32_t busy, stop;
+  // `wakes` counts runs that called the workers before they had a job for them.
+  uint32_t busy, stop, running, wakes;
 };
 
 void pool_init(Pool *pool, int32_t num_threads);
 void pool_destroy(Pool *pool);
+void pool_begin_run(Pool *pool);
+void pool_end_run(Pool *pool);
 
 } // namespace hipc
 
-struct hipc_context {
+struct hipc_context : hipc::State {
   hipc::Pool pool;
-  const hipc_io *io;
-  const void *constants;
-  hipc::Block arenas[hipc::MAX_DOMAINS], scratch;
-  hipc::Outgrown *outgrown;
-  int64_t arena_bytes, arena_peak;
-  hipc::SymbolValue *symbols;
-  int64_t num_symbols;
-  const char *const *symbol_names;
-  int64_t num_symbol_names;
-  pthread_mutex_t message_lock;
-  char message[1024];
-  alignas(64) char nothing[64];
 };

@@ -13,8 +13,10 @@ using namespace hipc;
 
 namespace {
 
-// An idle worker looks for work this long before it sleeps.
+// An idle worker looks for work this long before it sleeps: between runs, and while one is under way. Waking a thread
+// takes longer than most jobs do, so a worker sleeps inside a run only where much of it is on one thread.
 constexpr int64_t SPIN_NANOSECONDS = 50000;
+constexpr int64_t RUN_SPIN_NANOSECONDS = 2000000;
 // Scalar operations that are worth a chunk, and so a hand-over to another thread.
 constexpr int64_t CHUNK_COST = 16384;
 constexpr int64_t CHUNKS_PER_THREAD = 4;
@@ -34,17 +36,25 @@ int64_t now() {
 }
 
 // Spins until the condition holds or the time is over; returns the condition.
-template <class Condition> HIPC_INLINE bool spin_until(Condition &&condition) {
-  int64_t deadline = 0;
+template <class Condition> HIPC_INLINE bool spin_until(const Pool *pool, Condition &&condition) {
+  int64_t start = 0;
   for (int i = 0;; i++) {
     if (condition()) return true;
     relax();
     if (i % 32 == 31) {
+      bool long_spin = pool->spin && __atomic_load_n(&pool->running, __ATOMIC_RELAXED);
       int64_t time = now();
-      if (!deadline) deadline = time + SPIN_NANOSECONDS;
-      if (time > deadline) return false;
+      if (!start) start = time;
+      if (time - start > (long_spin ? RUN_SPIN_NANOSECONDS : SPIN_NANOSECONDS)) return false;
     }
   }
+}
+
+void wake_sleepers(Pool *pool) {
+  if (!__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST)) return;
+  pthread_mutex_lock(&pool->lock);
+  pthread_cond_broadcast(&pool->work);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 HIPC_INLINE uint32_t untaken(const Pool *pool) { return (uint32_t)__atomic_load_n(&pool->ticket, __ATOMIC_SEQ_CST); }
@@ -84,10 +94,12 @@ void *run_worker(void *self) {
   Pool *pool = worker->pool;
   for (;;) {
     auto called = [&] { return untaken(pool) || __atomic_load_n(&pool->stop, __ATOMIC_SEQ_CST); };
-    if (!(pool->spin && spin_until(called))) {
+    if (!(pool->spin && spin_until(pool, called))) {
       pthread_mutex_lock(&pool->lock);
       __atomic_add_fetch(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-      while (!called()) pthread_cond_wait(&pool->work, &pool->lock);
+      uint32_t wakes = __atomic_load_n(&pool->wakes, __ATOMIC_SEQ_CST);
+      while (!called() && __atomic_load_n(&pool->wakes, __ATOMIC_SEQ_CST) == wakes)
+        pthread_cond_wait(&pool->work, &pool->lock);
       __atomic_sub_fetch(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
       pthread_mutex_unlock(&pool->lock);
     }
@@ -126,7 +138,7 @@ int32_t available_cores() {
 
 void wait_for_others(Pool *pool) {
   auto all_done = [&] { return __atomic_load_n(&pool->done, __ATOMIC_SEQ_CST) == pool->chunks; };
-  if (spin_until(all_done)) return;
+  if (spin_until(pool, all_done)) return;
   pthread_mutex_lock(&pool->lock);
   __atomic_store_n(&pool->caller_waits, 1, __ATOMIC_SEQ_CST);
   while (!all_done()) pthread_cond_wait(&pool->finished, &pool->lock);
@@ -160,6 +172,17 @@ void hipc::pool_destroy(Pool *pool) {
   pthread_mutex_destroy(&pool->lock);
 }
 
+void hipc::pool_begin_run(Pool *pool) {
+  __atomic_store_n(&pool->running, 1, __ATOMIC_RELAXED);
+  // Workers wake up while the run's first, serial steps go on, if the last run had work for them.
+  if (!pool->jobs) return;
+  pool->jobs = 0;
+  __atomic_add_fetch(&pool->wakes, 1, __ATOMIC_SEQ_CST);
+  wake_sleepers(pool);
+}
+
+void hipc::pool_end_run(Pool *pool) { __atomic_store_n(&pool->running, 0, __ATOMIC_RELAXED); }
+
 HIPC_EXPORT int32_t hipc_num_threads(hipc_context *context) { return context->pool.num_threads; }
 
 HIPC_EXPORT void hipc_parallel(hipc_context *context, hipc_chunk chunk, void *body, int64_t iterations, int64_t cost) {
@@ -174,6 +197,7 @@ HIPC_EXPORT void hipc_parallel(hipc_context *context, hipc_chunk chunk, void *bo
     return;
   }
   if (!pool->workers) start_workers(pool);
+  pool->jobs++;
   pool->chunk = chunk;
   pool->body = body;
   pool->iterations = iterations;
@@ -181,11 +205,7 @@ HIPC_EXPORT void hipc_parallel(hipc_context *context, hipc_chunk chunk, void *bo
   __atomic_store_n(&pool->done, 0, __ATOMIC_SEQ_CST);
   uint64_t job = (__atomic_load_n(&pool->ticket, __ATOMIC_RELAXED) >> 32) + 1;
   __atomic_store_n(&pool->ticket, job << 32 | (uint64_t)chunks, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST)) {
-    pthread_mutex_lock(&pool->lock);
-    pthread_cond_broadcast(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
-  }
+  wake_sleepers(pool);
   work(pool, 0);
   wait_for_others(pool);
   __atomic_store_n(&pool->busy, 0, __ATOMIC_RELEASE);

@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-#define HIPC_ABI_VERSION 1
+#define HIPC_ABI_VERSION 2
 #define HIPC_MAX_RANK 8
 
 #ifdef __cplusplus
@@ -21,9 +21,11 @@ enum hipc_status {
   HIPC_ERROR_CONSTANTS = 7,     // the constants file is missing or too short
   HIPC_ERROR_VALUE = 8,         // a value outside the operator's domain (a zero step, for example)
   HIPC_ERROR_INTERNAL = 9,
+  HIPC_ERROR_DEVICE = 10,       // the device, or a library that it needs, failed or is missing
 };
 
-// A view of elements in memory. `dtype` is the value of onnx TensorProto.DataType. Strides count elements.
+// A view of elements in memory. `dtype` is the value of onnx TensorProto.DataType. Strides count elements. On a GPU target
+// `data` is device memory.
 typedef struct hipc_tensor {
   void *data;
   int32_t dtype;
@@ -40,16 +42,24 @@ typedef struct hipc_fs {
   void *self;
   // Maps a file of the artifact into memory for the life of the state; NULL when it is missing. Writes its size in bytes.
   const void *(*map)(void *self, const char *name, int64_t *size);
-  int32_t num_threads;  // 0: one per available core
+  int32_t num_threads;    // 0: one per available core
+  int32_t device_id;      // GPU targets: number of the device
+  int32_t graph_capture;  // GPU targets: runs that repeat are replayed as one graph
 } hipc_fs;
 
 // Inputs of one run, and where its outputs come from.
 typedef struct hipc_io {
-  const hipc_tensor *inputs;
+  const hipc_tensor *inputs;  // a GPU target points it at copies in device memory until the run ends
   int64_t num_inputs;
   void *allocator;
   // Memory for output `index`, 64-byte aligned, contiguous; NULL refuses.
   void *(*alloc_output)(void *allocator, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+  // Device memory is for GPU targets only. One byte per input: is it device memory? NULL: none is.
+  const uint8_t *inputs_on_device;
+  int32_t outputs_on_device;  // alloc_output gives device memory
+  // Stream of the device to run on; NULL: the state's own, and the run is complete when inference_compute returns. On the
+  // caller's stream, outputs in device memory are complete when the stream is; those in host memory always are.
+  void *stream;
 } hipc_io;
 
 // What one input must look like. `dims[i] >= 0` is the extent, `dims[i] < 0` is symbol number `-dims[i] - 1`:
@@ -87,7 +97,10 @@ int32_t hipc_name_symbols(hipc_context *context, const char *const *names, int64
 // Starts a run: checks every input against its specification, then forgets the last error.
 int32_t hipc_begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *specs, int64_t num_inputs,
                    int64_t num_symbols);
-// Start of constants.bin in memory, 64-byte aligned.
+// Ends a run that hipc_begin has let begin, and that went as `status` says; the status that the run ends with. Outputs in
+// host memory are complete when it returns HIPC_OK. Idle threads may sleep.
+int32_t hipc_end(hipc_context *context, int32_t status);
+// Start of constants.bin in memory, 64-byte aligned; on a GPU target in device memory.
 const void *hipc_constants(hipc_context *context);
 // Arena of a pool domain, at least `bytes` long, 64-byte aligned; NULL when memory ran out (the error is kept).
 void *hipc_pool(hipc_context *context, int64_t domain, int64_t bytes);
@@ -110,6 +123,18 @@ typedef void (*hipc_kernel)(const void *arguments, int64_t begin, int64_t end);
 // Runs a kernel over `iterations`, in chunks on the threads of the context. `cost` estimates the scalar
 // operations of one iteration; a launch too small to share runs on the calling thread.
 void hipc_launch(hipc_context *context, hipc_kernel kernel, const void *arguments, int64_t iterations, int64_t cost);
+
+// ---- runtime of GPU targets: called by compiled code ------------------------------------------------------------
+// Launches a generated kernel over `iterations`. The kernel's parameters are `arguments` and then an int64_t, the number
+// of iterations; it walks them with the stride of its grid. `arguments[i]` is the address of a value in a slot of 8 bytes
+// whose other bytes are 0. `cost` estimates the scalar operations of one iteration.
+int32_t hipc_launch_kernel(hipc_context *context, const char *kernel, const void *const *arguments, int64_t count,
+                           int64_t iterations, int64_t cost);
+// Brings device memory to the host, once everything before it is done: the one way in which host code sees contents.
+int32_t hipc_read(hipc_context *context, void *host, const void *device, int64_t bytes);
+// In the order of the stream: stores the low `bytes` (1, 2, 4 or 8) of `bits`, and copies within the device.
+int32_t hipc_write(hipc_context *context, void *device, int64_t bits, int64_t bytes);
+int32_t hipc_copy(hipc_context *context, void *to, const void *from, int64_t bytes);
 
 // ---- runtime: for operator implementations ----------------------------------------------------------------------
 // Keeps a message (printf-like: %s, %d, %lld) and returns `status`.

@@ -56,7 +56,13 @@ AllocFunction = ctypes.CFUNCTYPE(
 class FileSystem(ctypes.Structure):
     """`hipc_fs`."""
 
-    _fields_ = [("self", ctypes.c_void_p), ("map", MapFunction), ("num_threads", ctypes.c_int32)]
+    _fields_ = [
+        ("self", ctypes.c_void_p),
+        ("map", MapFunction),
+        ("num_threads", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("graph_capture", ctypes.c_int32),
+    ]
 
 
 class InputOutput(ctypes.Structure):
@@ -67,6 +73,9 @@ class InputOutput(ctypes.Structure):
         ("num_inputs", ctypes.c_int64),
         ("allocator", ctypes.c_void_p),
         ("alloc_output", AllocFunction),
+        ("inputs_on_device", ctypes.POINTER(ctypes.c_uint8)),
+        ("outputs_on_device", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
     ]
 
 

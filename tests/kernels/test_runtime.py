@@ -173,6 +173,22 @@ def test_arena_errors() -> None:
         assert LIB.hipc_scratch(handle, ctypes.c_int64(-1)) is None
 
 
+def test_device_memory_is_refused() -> None:
+    spec = (InputSpec * 1)(InputSpec(b"ids", 7, 1, (ctypes.c_int64 * 1)(-1)))
+    ids = (Tensor * 1)(describe(np.zeros(4, np.int64)))
+    counts = ctypes.c_int64(1), ctypes.c_int64(1)
+    with context() as handle:
+        io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(1))
+        assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == INPUT
+        assert LIB.hipc_last_error(handle) == b"input 'ids' is in device memory; the host target takes host memory"
+        io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(0), 1)
+        assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == OUTPUT
+        assert b"outputs in device memory" in LIB.hipc_last_error(handle)
+        io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(0), 0)
+        assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == 0
+        assert LIB.hipc_end(handle, 0) == 0
+
+
 def alloc_output(handle: ctypes.c_void_p, shape: Sequence[int], answer: int | None) -> tuple[int | None, list[object]]:
     """hipc_alloc_output of output 3 with an allocator that answers with an address; and what the allocator saw."""
     seen: list[object] = []

@@ -301,7 +301,7 @@ class TestTargets:
         assert printed(site, "Softmax", "", "acme-cpu") == str([5.0] * 6)
         assert printed(site, "Softmax", "", "host").startswith("[0.09")
         text = printed(site, "Softmax", "", "acme-gpu")
-        assert text.startswith("HIPC0502: there is no target 'acme-gpu'") and "acme-cpu, host" in text
+        assert text.startswith("HIPC0502: there is no target 'acme-gpu'") and "acme-cpu, amdgpu, host" in text
 
 
 PIPELINES = """

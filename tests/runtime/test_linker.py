@@ -13,6 +13,7 @@ import pytest
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import Bitcode, Session, cpu, native, objectfile
+from hip_compiler.runtime.abi import ABI_VERSION
 from hip_compiler.runtime.jit import Program
 from hip_compiler.runtime.linker import LinkedObject, build_object
 from tests.runtime import programs
@@ -177,7 +178,7 @@ def built(tmp_path: Path) -> Path:
     level = {"name": "small", "arch": architecture, "file": "host-small.bc", "archive": "host-small.a", "requires": []}
     impossible = {**level, "name": "better", "requires": ["no-such-feature"]}
     foreign = {**level, "name": "foreign", "arch": "pdp11"}
-    manifest = {"abi_version": 1, "levels": [level, impossible, foreign]}
+    manifest = {"abi_version": ABI_VERSION, "levels": [level, impossible, foreign]}
     (folder / "native.json").write_text(json.dumps(manifest))
     return folder
 
@@ -195,14 +196,14 @@ def test_the_best_level_that_fits_is_found(built: Path) -> None:
         (lambda f: (f / "native.json").write_text("{"), ErrorCode.NOT_BUILT, "is damaged"),
         (lambda f: (f / "host-small.a").unlink(), ErrorCode.NOT_BUILT, "host-small.a is missing"),
         (
-            lambda f: (f / "native.json").write_text('{"abi_version": 1, "levels": []}'),
+            lambda f: (f / "native.json").write_text(f'{{"abi_version": {ABI_VERSION}, "levels": []}}'),
             ErrorCode.NOT_BUILT,
             "no runtime fits this CPU",
         ),
         (
             lambda f: (f / "native.json").write_text('{"abi_version": 3, "levels": []}'),
             ErrorCode.ABI_MISMATCH,
-            "ABI version 3, this package has 1",
+            f"ABI version 3, this package has {ABI_VERSION}",
         ),
     ],
 )

@@ -24,7 +24,7 @@ from hip_compiler.core.mlir import arith, ir, linalg, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NAME, DType
 from hip_compiler.dtypes import DTYPES as ALL_DTYPES
-from hip_compiler.registry.contributions import OpShapes
+from hip_compiler.registry.contributions import MAX_OP_VALUES, OpShapes
 from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
 
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
@@ -192,7 +192,7 @@ class Emitter:
                     operand: None if source is None else source.dtype.storage for operand, source in inputs.items()
                 },
                 attributes={a.name: attributes.get(a.name, a.default) for a in definition.attributes},
-                values={o: s.extents() for o, s in inputs.items() if s is not None and s.extents() is not None},  # type: ignore[misc]
+                values=_small_contents(inputs),
             )
             try:
                 specs = definition.reify(view)
@@ -471,6 +471,18 @@ class Emitter:
         return tensor.InsertSliceOp(
             self.value(part), into, dynamic[0], dynamic[1], [], static[0], static[1], [1] * part.rank
         ).result
+
+
+def _small_contents(inputs: Mapping[str, Tensor | None]) -> dict[str, tuple[Dim, ...]]:
+    """Contents of integer inputs that may be extents: quantised weights are integers too, and there are many."""
+    found = {}
+    for name, source in inputs.items():
+        if source is None or source.contents is None or source.contents.size > MAX_OP_VALUES:
+            continue
+        extents = source.extents()
+        if extents is not None:
+            found[name] = extents
+    return found
 
 
 def _result_dtype(text: str, inputs: Sequence[Tensor]) -> DType:

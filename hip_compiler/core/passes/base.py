@@ -22,6 +22,7 @@ class PassContext:
         claims: ONNX operators that plugins made known.
         constants: contents of `hip.constant` and `onnx.Constant` operations that carry a `buffer` key.
         findings: what the importer found that cannot be compiled; the one report of conversion includes it.
+        symbols: runtime functions that programs for the target can call; None: those of every registered operation.
         reports: what passes found worth telling (`inspect` prints it), by name.
     """
 
@@ -31,7 +32,17 @@ class PassContext:
     claims: tuple[OnnxOpClaim, ...] = ()
     constants: ConstantPool = field(default_factory=ConstantPool)
     findings: list[Unsupported] = field(default_factory=list)
+    symbols: frozenset[str] | None = None
     reports: dict[str, Any] = field(default_factory=dict)
+
+    def calls(self, symbol: str) -> bool:
+        """Whether the target's runtime says that it has an optional function."""
+        return self.symbols is not None and symbol in self.symbols
+
+    @property
+    def on_device(self) -> bool:
+        """Whether tensors live in the memory of a device, where the host cannot touch them."""
+        return self.target.device is not None
 
     def claim(self, domain: str, op: str, version: int) -> OnnxOpClaim | None:
         """The claim on an ONNX operator at an opset version of its domain, or None."""

@@ -12,6 +12,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import functions, internal_error, place_of
 from hip_compiler.core.passes.llvm_build import LLVMBuilder
+from hip_compiler.core.passes.llvm_device_kernels import DeviceKernelLowering
 from hip_compiler.core.passes.llvm_kernels import KernelLowering
 from hip_compiler.core.passes.llvm_operands import OperandLowering
 from hip_compiler.registry.contributions import LaunchLowering, OpDef
@@ -36,7 +37,7 @@ class ConvertHipToLLVM:
         module = op.operation
         with module.location:
             build = LLVMBuilder(module)
-            kernels = KernelLowering(build, module)
+            kernels = (DeviceKernelLowering if context.on_device else KernelLowering)(build, module)
             ordinary = [function for function in functions(module) if has_context(function)]
             for function in functions(module, kernels=True):
                 kernels.lower(function)
@@ -73,6 +74,7 @@ class FunctionLowering:
         self._function = function
         self._ops = ops
         self._with_status = with_status
+        self._on_device = isinstance(kernels, DeviceKernelLowering)
         self._entry = function.regions[0].blocks[0]
         self._context = self._entry.arguments[0]
         self._results = list(function.type.results)
@@ -92,6 +94,8 @@ class FunctionLowering:
             "hip.get_pool": self._get_pool,
             "hip.get_constant": self._get_constant,
             "hip.as_argument": self._argument,
+            "hip.read_scalar": self._read_scalar,
+            "hip.write_scalar": self._write_scalar,
             "func.call": self._call,
             "func.return": self._return,
         }
@@ -171,16 +175,20 @@ class FunctionLowering:
             for attribute in definition.attributes:
                 arguments += self._operands.address(values[attribute.name], attribute.kind, attribute.choices)
             first = sum(segment_sizes(definition, op)[: len(definition.inputs)])
-            self._launch_contributed(definition.lowering, arguments, operands[first])
+            self._launch_contributed(definition.lowering, arguments, operands[first], op)
             return
         for attribute in definition.attributes:
             arguments += self._operands.attribute(values[attribute.name], attribute.kind, attribute.choices)
         self._checked(build.call(definition.lowering.symbol, [self._context, *arguments], build.i32), op)
 
-    def _launch_contributed(self, lowering: LaunchLowering, arguments: list[Any], output: Any) -> None:
+    def _launch_contributed(self, lowering: LaunchLowering, arguments: list[Any], output: Any, op: Any) -> None:
         build = self._build
-        kernel = build.declared(lowering.kernel, [build.pointer, build.i64, build.i64])
         counts = [self._operands.elements(output), build.constant(lowering.cost)]
+        if self._on_device:
+            passed = [build.string(lowering.kernel), self._pointer_array(arguments), build.constant(len(arguments))]
+            self._checked(build.call("hipc_launch_kernel", [self._context, *passed, *counts], build.i32), op)
+            return
+        kernel = build.declared(lowering.kernel, [build.pointer, build.i64, build.i64])
         build.call("hipc_launch", [self._context, kernel, self._pointer_array(arguments), *counts])
 
     def _pointer_array(self, pointers: list[Any]) -> Any:
@@ -192,11 +200,30 @@ class FunctionLowering:
         return array
 
     def _launch(self, op: Any) -> None:
-        build = self._build
         slots = self._argument_slots(self._kernels.slots(op))
-        entry = self._kernels.launch(op, self._operands, slots)
-        counts = [build.cast(value, build.i64) for value in list(op.operands)[:2]]
-        build.call("hipc_launch", [self._context, entry, slots, *counts])
+        status = self._kernels.launch(op, self._operands, slots, self._context)
+        if status is not None:
+            self._checked(status, op)
+
+    def _read_scalar(self, op: Any) -> None:
+        build, kind = self._build, op.results[0].type
+        slots = self._argument_slots(1)
+        size = build.constant(_bytes(kind))
+        source = self._operands.pointer(op.operands[0])
+        self._checked(build.call("hipc_read", [self._context, slots, source, size], build.i32), op)
+        with ir.InsertionPoint(self._block):
+            loaded = build.load(slots, build.i64 if isinstance(kind, ir.IndexType) else kind)
+            self._replace(op, build.cast(loaded, kind) if isinstance(kind, ir.IndexType) else loaded)
+
+    def _write_scalar(self, op: Any) -> None:
+        build = self._build
+        value, memory = op.operands
+        kind = value.type
+        slots = self._argument_slots(1)
+        build.store(build.constant(0), slots)
+        build.store(build.cast(value, build.i64) if isinstance(kind, ir.IndexType) else value, slots)
+        arguments = [self._operands.pointer(memory), build.load(slots, build.i64), build.constant(_bytes(kind))]
+        self._checked(build.call("hipc_write", [self._context, *arguments], build.i32), op)
 
     def _argument(self, op: Any) -> None:
         # Launches look through it; it goes when the last of them is lowered.
@@ -322,6 +349,11 @@ class FunctionLowering:
 
     def _replace(self, op: Any, value: Any) -> None:
         op.results[0].replace_all_uses_with(value)
+
+
+def _bytes(kind: Any) -> int:
+    """Size of a scalar in memory."""
+    return 8 if isinstance(kind, ir.IndexType) else -(-int(kind.width) // 8)
 
 
 def _place(op: Any) -> str:

@@ -8,23 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
+from hip_compiler.core.conversion.available import unavailable
 from hip_compiler.core.conversion.blocks import BlockConversion
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
+from hip_compiler.registry.contributions import OpDef
 from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
-APPEND = "hip.kv_append"
+CACHES = {"hip.kv_append": {"present": "past"}, "hip.rotary_append": {"present_k": "past_k", "present_v": "past_v"}}
+"""Operations that append to caches: input by output that may be one buffer."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class _FunctionConversion:
                     self._result(position, result, converter) for position, result in enumerate(blocks.run(old_block))
                 ]
                 findings = [*self.context.findings, *self.findings, *converter.findings]
+                findings += unavailable(function, self.context, self.opsets.get("", 1))
                 if findings:
                     function.erase()
                     raise UnsupportedError(findings, hint="hip-compiler coverage lists what can be compiled")
@@ -172,7 +177,7 @@ class _FunctionConversion:
         interface = {
             "inputs": [_entry(*pair) for pair in inputs],
             "outputs": [_entry(*pair) for pair in outputs],
-            "shared": _shared(inputs, outputs),
+            "shared": _shared(inputs, outputs, self.context.ops),
         }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()
@@ -195,19 +200,21 @@ def _entry(name: str, source: Tensor) -> dict[str, Any]:
     return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
 
 
-def _shared(inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]]) -> list[list[str]]:
+def _shared(
+    inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]], ops: Mapping[str, OpDef]
+) -> list[list[str]]:
     """Pairs of an input and an output that may be one buffer: a cache that nothing but the append to it reads."""
     names = {source.value: name for name, source in inputs}
     found = []
     for name, result in outputs:
         owner = None if result.value is None else result.value.owner
-        if owner is None or isinstance(owner, ir.Block) or owner.operation.name != APPEND:
+        if owner is None or isinstance(owner, ir.Block) or owner.operation.name not in CACHES:
             continue
-        for operand in list(owner.operation.operands)[1:]:
-            if operand in names and sum(1 for _ in operand.uses) == 1 + sum(
-                use.owner.operation.name == "tensor.dim" for use in operand.uses
-            ):
-                found.append([names[operand], name])
+        definition = ops[owner.operation.name]
+        present = definition.outputs[list(owner.operation.results).index(result.value)].name
+        past: Any = read_op(definition, owner.operation).inputs.get(CACHES[owner.operation.name].get(present, ""))
+        if past in names and sum(use.owner.operation.name != "tensor.dim" for use in past.uses) == 1:
+            found.append([names[past], name])
     return found
 
 

@@ -51,14 +51,14 @@ class ExpandMath:
     In: any functions. Out: in kernels, exponentials, logarithms, tanh, erf, sin and cos on `f32` are arithmetic
     (at most 4 ulp); other operations of the table `LIBRARY` are calls of the C library, here and elsewhere. `f16`
     and `bf16` are computed in `f32`. Integer powers are loops over the bits of the
-    exponent. What has an instruction (sqrt, floor, abs, ...) stays.
+    exponent. What has an instruction (sqrt, floor, abs, ...) stays. Kernels of a device compute tan on `f32` too.
     """
 
     name = "hip-expand-math"
 
     def apply(self, op: Any, context: PassContext) -> None:
         with op.location:
-            expander = Expander(op)
+            expander = Expander(op, context.on_device)
             for function in functions(op, kernels=True):
                 expander.expand(function, inline=True)
             for function in functions(op):
@@ -68,7 +68,8 @@ class ExpandMath:
 class Expander:
     """Expands the operations of one module."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, on_device: bool) -> None:
+        self._on_device = on_device
         body = module.regions[0].blocks[0]
         self._top = ir.InsertionPoint.at_block_begin(body)
         self._symbols = {op.attributes["sym_name"].value for op in body.operations if "sym_name" in op.attributes}
@@ -98,6 +99,9 @@ class Expander:
         elif inline and single and name in TRIGONOMETRY:
             writer = Trigonometry(math, self._table(function))
             result = writer.sine(operands[0]) if name == "math.sin" else writer.cosine(operands[0])
+        elif inline and single and name == "math.tan" and self._on_device:
+            writer = Trigonometry(math, self._table(function))
+            result = math.op("arith.divf", math.f32, writer.sine(operands[0]), writer.cosine(operands[0]))
         else:
             result = self._call(LIBRARY[name] + ("f" if single else ""), operands)
         return math.op("arith.truncf", kind, result) if narrow else result

@@ -141,7 +141,8 @@ class EntryPoints:
                 operands=[state, *arguments],
                 attributes={"callee": ir.FlatSymbolRefAttr.get(ENTRY)},
             ).result
-            ir.Operation.create("func.return", operands=[status])
+            ended = build.call("hipc_end", [state, status], build.i32)
+            ir.Operation.create("func.return", operands=[ended])
         return None
 
     def _input(self, inputs: Any, number: int, kind: Any) -> Any:

@@ -20,6 +20,7 @@ class LLVMBuilder:
     def __init__(self, module: Any) -> None:
         body = module.regions[0].blocks[0]
         self.pointer = ir.Type.parse("!llvm.ptr")
+        self.global_pointer = ir.Type.parse("!llvm.ptr<1>")
         self.i64 = ir.IntegerType.get_signless(64)
         self.i32 = ir.IntegerType.get_signless(32)
         self.i8 = ir.IntegerType.get_signless(8)
@@ -125,6 +126,24 @@ class LLVMBuilder:
             "llvm.mul", results=[a.type], operands=[a, b], attributes={"overflowFlags": self._i32(0)}
         ).result
 
+    def add(self, a: Any, b: Any) -> Any:
+        return ir.Operation.create(
+            "llvm.add", results=[a.type], operands=[a, b], attributes={"overflowFlags": self._i32(1)}
+        ).result
+
+    def is_less(self, a: Any, b: Any) -> Any:
+        """Whether one signed integer is less than another; `i1`."""
+        return ir.Operation.create(
+            "llvm.icmp",
+            results=[ir.IntegerType.get_signless(1)],
+            operands=[a, b],
+            attributes={"predicate": ir.IntegerAttr.get(self.i64, 2)},
+        ).result
+
+    def generic_pointer(self, pointer: Any) -> Any:
+        """A pointer to a device's global memory as one without an address space."""
+        return ir.Operation.create("llvm.addrspacecast", results=[self.pointer], operands=[pointer]).result
+
     def declared(self, symbol: str, arguments: Sequence[Any], result: Any = None) -> Any:
         """Address of a function defined elsewhere, declared on first use."""
         if symbol not in self._symbols:
@@ -224,14 +243,14 @@ class LLVMBuilder:
         self._symbols.add(f"{stem}_{number}")
         return f"{stem}_{number}"
 
-    def function(self, symbol: str, arguments: Sequence[Any], *, inline: bool = True) -> Any:
-        """An internal `llvm.func` without results and, as yet, without blocks, at the current insertion point."""
+    def function(self, symbol: str, arguments: Sequence[Any], *, inline: bool = True, internal: bool = True) -> Any:
+        """An `llvm.func` without results and, as yet, without blocks, at the current insertion point."""
         self._symbols.add(symbol)
         signature = llvm.FunctionType.get(self.void, list(arguments))
         attributes = {
             "sym_name": ir.StringAttr.get(symbol),
             "function_type": ir.TypeAttr.get(signature),
-            "linkage": self._internal,
+            "linkage": self._internal if internal else self._external,
         }
         if not inline:
             attributes["no_inline"] = ir.UnitAttr.get()

@@ -39,7 +39,6 @@ class KernelLowering:
 
     def lower(self, function: Any) -> None:
         """Replace a kernel by an `llvm.func` over bare pointers, and write its entry function."""
-        build = self._build
         name = function.attributes["sym_name"].value
         flat = function.attributes["hip.flat"].value
         block = function.regions[0].blocks[0]
@@ -58,13 +57,12 @@ class KernelLowering:
         attributes += [ir.DictAttr.get({})] * (len(types) - len(attributes))
         symbol = f"{name}_entry"
         with self._end, function.location:
-            # Inlined into its entry, the kernel would lose what `noalias` says about its arguments.
-            kernel = build.function(name, types, inline=False)
+            kernel = self._function(name, types)
             kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
             for part in list(function.regions[0].blocks):
                 part.append_to(kernel.regions[0])
             function.operation.erase()
-            self._write_entry(symbol, name, types, len(leading))
+            self._write_entry(symbol, name, types, len(leading), flat)
         self._entries[name] = KernelEntry(symbol, flat)
 
     def slots(self, op: Any) -> int:
@@ -72,8 +70,14 @@ class KernelLowering:
         values = [argument.owner.operands[0].type for argument in list(op.operands)[2:]]
         return sum(1 + (2 * kind.rank if isinstance(kind, ir.MemRefType) else 0) for kind in values)
 
-    def launch(self, op: Any, operands: OperandLowering, slots: Any) -> Any:
-        """Store the arguments of a `hip.launch` in its slots; the address of the entry function."""
+    def launch(self, op: Any, operands: OperandLowering, slots: Any, context: Any) -> Any:
+        """Store the arguments of a `hip.launch` in its slots, and call the runtime; its status, or None."""
+        build = self._build
+        entry, _ = self._store_arguments(op, operands, slots)
+        counts = [build.cast(value, build.i64) for value in list(op.operands)[:2]]
+        return build.call("hipc_launch", [context, build.address_of(entry.symbol), slots, *counts])
+
+    def _store_arguments(self, op: Any, operands: OperandLowering, slots: Any) -> tuple[KernelEntry, int]:
         build = self._build
         entry = self._entries[op.attributes["kernel"].value]
         arguments = [argument.owner.operands[0] for argument in list(op.operands)[2:]]
@@ -90,7 +94,11 @@ class KernelLowering:
                 words.append(argument)
         for position, word in enumerate(words + trailing):
             build.store(word, build.element(slots, position, build.i64))
-        return build.address_of(entry.symbol)
+        return entry, len(words) + len(trailing)
+
+    def _function(self, name: str, types: list[Any]) -> Any:
+        # Inlined into its entry, the kernel would lose what `noalias` says about its arguments.
+        return self._build.function(name, types, inline=False)
 
     def _end_with_llvm_return(self, function: Any) -> None:
         for block in function.regions[0].blocks:
@@ -141,7 +149,7 @@ class KernelLowering:
                     struct = build.insert(struct, part, (row, position))
             argument.replace_all_uses_except(build.cast(struct, memref_type), uses_of_pointer)
 
-    def _write_entry(self, symbol: str, name: str, types: list[Any], leading: int) -> None:
+    def _write_entry(self, symbol: str, name: str, types: list[Any], leading: int, flat: int) -> None:
         build = self._build
         entry = build.function(symbol, [build.pointer, build.i64, build.i64])
         block = entry.regions[0].blocks.append(build.pointer, build.i64, build.i64)

@@ -1,4 +1,4 @@
-"""Loop nests of linalg operations, and the order in which a CPU should walk them.
+"""Loop nests of linalg operations, and the order in which a CPU or a GPU should walk them.
 
 Pure data: no IR. Every operand is a flat piece of memory with one stride per loop, so broadcasting (stride 0),
 transposition and slicing need no cases of their own.
@@ -81,6 +81,14 @@ def schedule(loops: Sequence[Loop], outputs: Sequence[int]) -> Schedule:
     if reduction:
         return _reducing(parallel, reduction, reader)
     return _elementwise(parallel)
+
+
+def device_schedule(loops: Sequence[Loop], outputs: Sequence[int]) -> Schedule:
+    """As `schedule`, for a device with a thread for every output element: neighbours write neighbouring elements."""
+    kept = [loop for loop in loops if loop.extent != 1]
+    parallel = _collapse(_by_stride([loop for loop in kept if loop.parallel], outputs[0]))
+    reduction = _collapse(_by_stride([loop for loop in kept if not loop.parallel], _widest_input(kept, outputs)))
+    return Schedule(tuple(parallel), tuple(reduction), registers=bool(reduction))
 
 
 def _elementwise(parallel: list[Loop]) -> Schedule:

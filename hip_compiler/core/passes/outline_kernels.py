@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import Builder, all_operations, functions, internal_error
 from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, contiguous_strides, is_identity, plus, times
 from hip_compiler.core.passes.kernel_writer import Access, KernelSpec, KernelWriter, parameters_of, shared_iterations
-from hip_compiler.core.passes.loop_nest import TILE, Loop, Schedule, schedule
+from hip_compiler.core.passes.loop_nest import TILE, Loop, Schedule, device_schedule, schedule
 
 PARALLEL_NAMED = frozenset({"linalg.fill", "linalg.copy", "linalg.map", "linalg.transpose", "linalg.broadcast"})
 OWNED_MEMORY = frozenset({"memref.alloc", "memref.view", "hip.alloc_output", "hip.get_constant"})
@@ -31,14 +32,15 @@ class OutlineKernels:
     name = "hip-outline-kernels"
 
     def apply(self, op: Any, context: PassContext) -> None:
-        Outliner(op).run()
+        Outliner(op, device_schedule if context.on_device else schedule).run()
 
 
 class Outliner:
     """State of one run: the kernels made so far, by what they compute."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, schedule_of: Callable[[Sequence[Loop], Sequence[int]], Schedule]) -> None:
         self._module = module
+        self._schedule_of = schedule_of
         self._kernels: dict[Any, str] = {}
         self._taken: set[str] = set()
         self._count = 0
@@ -113,7 +115,7 @@ class Outliner:
             inputs.append(accesses.setdefault(access, len(accesses)))
         outputs = tuple(inputs[-count:])
         loops = self._loops(op, body, extents, tuple(accesses))
-        plan = schedule(loops, outputs)
+        plan = self._schedule_of(loops, outputs)
         scalars = (operand for operand in operands if not isinstance(operand.type, ir.MemRefType))
         captured = {operand: None for operand in scalars if not _is_constant(operand)}
         captured.update((value, None) for value in _captured(body))

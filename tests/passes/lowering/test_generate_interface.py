@@ -46,7 +46,8 @@ def test_entry_points(passes: Any, check: Any, graph_interface: Any) -> None:
         CHECK: func.func @inference_compute(%[[STATE:.*]]: !llvm.ptr, %[[IO:.*]]: !llvm.ptr) -> i32
         CHECK: %[[SPECS:.*]] = llvm.mlir.addressof @[[TABLE]]
         CHECK: llvm.call @hipc_begin(%[[STATE]], %[[IO]], %[[SPECS]]
-        CHECK: call @main_graph(%[[STATE]],
+        CHECK: %[[STATUS:.*]] = {{.*}}call @main_graph(%[[STATE]],
+        CHECK: llvm.call @hipc_end(%[[STATE]], %[[STATUS]])
         CHECK: func.func @inference_cleanup
         CHECK: func.func @inference_last_error
         CHECK: func.func @inference_get_metadata_json

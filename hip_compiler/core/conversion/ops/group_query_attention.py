@@ -53,19 +53,23 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     valid = emitter.elementwise(lambda last: last + 1, [emitter.reshape(seqlens, q.shape[:1])], INT32)
     everything = emitter.run_time_extents(total)[0]
     past = _past_lengths(emitter, valid, length, everything)
-    if op.attr("do_rotary", 0):
-        cos, sin, given = op.input(7), op.input(8), op.optional(9)
-        positions = _positions(emitter, past, (q.shape[0], length)) if given is None else given
-        rotary: dict[str, Any] = {"size": new.size, "interleaved": bool(op.attr("rotary_interleaved", 0))}
-        q = rotate(emitter, q, cos, sin, positions, heads=heads, first=q_first, **rotary)
-        k = rotate(emitter, k, cos, sin, positions, heads=shared, first=k_first, **rotary)
-        q_first = k_first = 0
-    else:
-        op.ignore("rotary_interleaved")
     capacity = everything if past_k is None else everything.maximum(past_k.shape[2])
     shape = (q.shape[0], dim(shared), capacity, dim(new.size))
-    present_k = append(emitter, k, past_k, past, shape, k_first)
-    present_v = append(emitter, new.v, past_v, past, shape, new.v_first)
+    if op.attr("do_rotary", 0) and emitter.context.calls("hipc_rotary_append"):
+        q, present_k, present_v = _rotate_and_append(emitter, op, new, past, shape)
+        q_first = 0
+    else:
+        if op.attr("do_rotary", 0):
+            cos, sin, given = op.input(7), op.input(8), op.optional(9)
+            positions = _positions(emitter, past, (q.shape[0], length)) if given is None else given
+            rotary: dict[str, Any] = {"size": new.size, "interleaved": bool(op.attr("rotary_interleaved", 0))}
+            q = rotate(emitter, q, cos, sin, positions, heads=heads, first=q_first, **rotary)
+            k = rotate(emitter, k, cos, sin, positions, heads=shared, first=k_first, **rotary)
+            q_first = k_first = 0
+        else:
+            op.ignore("rotary_interleaved")
+        present_k = append(emitter, k, past_k, past, shape, k_first)
+        present_v = append(emitter, new.v, past_v, past, shape, new.v_first)
     sink = op.optional(11)
     window = op.attr("local_window_size", -1)
     attributes: dict[str, Any] = {
@@ -92,6 +96,36 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     }
     [y] = emitter.hip("hip.attention", inputs, [q.dtype], **attributes)
     return [y, present_k, present_v][: op.outputs]
+
+
+def _rotate_and_append(
+    emitter: Emitter, op: OnnxOp, new: Projections, past: Tensor, shape: Sequence[Dim]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rotated queries, and both caches: `hip.rotary_append`, for runtimes where every launch counts."""
+    inputs = {
+        "q": new.q,
+        "k": new.k,
+        "v": new.v,
+        "cos": op.input(7),
+        "sin": op.input(8),
+        "positions": op.optional(9),
+        "past_k": op.optional(3),
+        "past_v": op.optional(4),
+        "lengths": past,
+    }
+    attributes: dict[str, Any] = {
+        "q_heads": op.attr("num_heads"),
+        "kv_heads": op.attr("kv_num_heads"),
+        "size": new.size,
+        "q_first": new.q_first,
+        "k_first": new.k_first,
+        "v_first": new.v_first,
+        "interleaved": bool(op.attr("rotary_interleaved", 0)),
+    }
+    rotated = (*new.q.shape[:2], dim(attributes["q_heads"] * new.size))
+    shapes = [rotated, tuple(shape), tuple(shape)]
+    q, k, v = emitter.hip("hip.rotary_append", inputs, [new.q.dtype] * 3, shapes, **attributes)
+    return q, k, v
 
 
 def _refuse_variants(op: OnnxOp) -> None:

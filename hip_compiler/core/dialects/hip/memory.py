@@ -79,6 +79,17 @@ PLAIN_OPS = (
         operands=(OperandDef("mark"), OperandDef("kept", variadic=True)),
     ),
     PlainOpDef(
+        name="hip.read_scalar",
+        summary="The element of a tensor of one element in device memory; the host waits for it.",
+        operands=(OperandDef("memory"),),
+        results=(OperandDef("value"),),
+    ),
+    PlainOpDef(
+        name="hip.write_scalar",
+        summary="Stores a value in a tensor of one element in device memory.",
+        operands=(OperandDef("value"), OperandDef("memory")),
+    ),
+    PlainOpDef(
         name="hip.as_argument",
         summary="A value as an argument of hip.launch, whose arguments are all of one type.",
         operands=(OperandDef("value"),),

@@ -1,0 +1,85 @@
+"""The built-in targets: this machine's CPU, and GPUs through HIP on its two platforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hip_compiler import knobs
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.contributions import Device, TargetContribution
+from hip_compiler.runtime import devicecode, native
+
+AMD_FAMILIES = (
+    "gfx9-generic",
+    "gfx908",
+    "gfx90a",
+    "gfx9-4-generic",
+    "gfx10-1-generic",
+    "gfx10-3-generic",
+    "gfx11-generic",
+    "gfx12-generic",
+)
+"""What a program is compiled for when no architecture is asked for: between them they cover every GPU of the list."""
+AMD = (
+    "gfx906",
+    "gfx908",
+    "gfx90a",
+    "gfx942",
+    "gfx950",
+    "gfx1030",
+    "gfx1100",
+    "gfx1101",
+    "gfx1102",
+    "gfx1103",
+    "gfx1150",
+    "gfx1151",
+    "gfx1152",
+    "gfx1200",
+    "gfx1201",
+    *(name for name in AMD_FAMILIES if name.endswith("generic")),
+)
+NVIDIA = ("sm_80", "sm_90")
+
+
+def host_target(overridable: frozenset[str]) -> TargetContribution:
+    """This machine's CPU."""
+    return TargetContribution(
+        name="host",
+        summary="This machine's CPU: vectorised, threaded, no GPU needed.",
+        features=frozenset({"packed-weights"}),
+        overridable=overridable,
+    )
+
+
+def gpu_target(overridable: frozenset[str]) -> TargetContribution:
+    """GPUs through HIP; HIP_PLATFORM says whose.
+
+    Raises:
+        HipCompilerError: `HIPC0800`, when HIP_PLATFORM is no platform of HIP.
+    """
+    platform = knobs.HIP_PLATFORM.read()
+    if platform not in ("amd", "nvidia"):
+        raise HipCompilerError(
+            ErrorCode.ENVIRONMENT,
+            f"{knobs.HIP_PLATFORM.name}={platform!r} is no platform of HIP",
+            hint="it is amd or nvidia; unset, it is amd",
+        )
+    amd = platform == "amd"
+    return TargetContribution(
+        name="amdgpu",
+        summary="AMD GPUs through HIP." if amd else "NVIDIA GPUs through HIP's nvidia platform.",
+        runtime_bitcode=_runtime(platform),
+        overridable=overridable,
+        device=Device(
+            triple="amdgcn-amd-amdhsa" if amd else "nvptx64-nvidia-cuda",
+            architectures=AMD if amd else NVIDIA,
+            default=AMD_FAMILIES if amd else NVIDIA[:1],
+            library=lambda architecture: devicecode.read().get(architecture),
+            functions=lambda: native.device_functions("amdgcn" if amd else "nvptx64"),
+        ),
+    )
+
+
+def _runtime(platform: str) -> Callable[[], Path]:
+    return lambda: native.gpu_runtime(platform)

@@ -1,0 +1,171 @@
+"""The linker: LLVM's lld from the machine, that of ROCm, or the one in the `ziglang` package."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from hip_compiler import knobs
+from hip_compiler.errors import ErrorCode, HipCompilerError
+
+PROGRAMS = ("ld.lld-22", "ld.lld")
+ROCM_PROGRAMS = ("lib/llvm/bin/ld.lld", "llvm/bin/ld.lld")
+_UNDEFINED = re.compile(r"undefined symbol: (\S+)")
+
+
+def find_linker() -> tuple[str, ...]:
+    """Start of the linker's command line: the knob `HIPC_LLD`, else lld on the path, else that of
+    ROCm, else the `ziglang` package.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is none, or when the knob names none.
+    """
+    chosen = knobs.LLD.read()
+    if chosen:
+        path = shutil.which(chosen)
+        if path is None:
+            raise HipCompilerError(
+                ErrorCode.NOT_BUILT, f"{knobs.LLD.name} names '{chosen}', which is no program", hint="name an ld.lld"
+            )
+        return (path, "ld.lld") if Path(path).name.startswith("zig") else (path,)
+    rocm = Path(knobs.ROCM_PATH.read())
+    for program in (*PROGRAMS, *(str(rocm / program) for program in ROCM_PROGRAMS)):
+        path = shutil.which(program)
+        if path is not None:
+            return (path,)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "ld.lld")
+    raise HipCompilerError(
+        ErrorCode.NOT_BUILT,
+        "there is no linker for shared libraries and code objects",
+        why=f"{knobs.LLD.name} is not set, {' and '.join(PROGRAMS)} are not on the path, {rocm} has none, "
+        "and the package ziglang is not installed",
+        hint="pip install ziglang, or install lld-22",
+    )
+
+
+def link(arguments: Sequence[str | Path], what: str) -> None:
+    """Run the linker.
+
+    Args:
+        arguments: its command line.
+        what: what is linked, for the message.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, with what it says.
+    """
+    command = [*find_linker(), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HipCompilerError(
+            ErrorCode.LINK, f"{what} cannot be linked", details=done.stderr.strip().splitlines()[:20]
+        )
+
+
+def link_code_object(image: bytes, what: str) -> bytes:
+    """Link an object file of an AMD GPU to a code object that its driver loads.
+
+    Args:
+        image: the object file.
+        what: what is linked, for the message.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, with what it says.
+    """
+    with tempfile.TemporaryDirectory(prefix="hipc-link-") as name:
+        source, output = Path(name, "kernels.o"), Path(name, "kernels.co")
+        source.write_bytes(image)
+        link(["-shared", "--no-undefined", source, "-o", output], what)
+        return output.read_bytes()
+
+
+def link_shared(
+    inputs: Sequence[bytes | Path], output: Path, *, exports: Sequence[str], libraries: Sequence[str] = ()
+) -> None:
+    """Link object files and static libraries to a shared library.
+
+    Args:
+        inputs: objects as bytes, objects and static libraries as paths.
+        output: the library to write.
+        exports: names that other programs see; everything else becomes private to the library.
+        libraries: shared libraries that it needs besides those of the C language, by path or by the loader's name.
+
+    Raises:
+        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, listing symbols that nothing defines.
+    """
+    linker = find_linker()
+    with tempfile.TemporaryDirectory(prefix="hipc-link-") as name:
+        folder = Path(name)
+        script = folder / "exports"
+        script.write_text("{ global: " + " ".join(f"{export};" for export in exports) + " local: *; };\n")
+        files = []
+        for number, source in enumerate(inputs):
+            path = source if isinstance(source, Path) else folder / f"{number}.o"
+            if not isinstance(source, Path):
+                path.write_bytes(source)
+            files.append(str(path))
+        needed = [_library_file(library) for library in libraries]
+        folders = sorted({str(Path(path).parent) for path in needed})
+        command = [*linker, "-shared", "-o", str(output), f"--version-script={script}", *files, *needed]
+        command += [*_language_libraries(), "-z", "defs", "-z", "now", "-z", "noexecstack", "--gc-sections"]
+        command += ["--hash-style=gnu", "--eh-frame-hdr", *(f"-rpath={path}" for path in folders)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    missing = sorted(set(_UNDEFINED.findall(done.stderr)))
+    raise HipCompilerError(
+        ErrorCode.LINK,
+        f"{len(missing)} symbol{'s' if len(missing) != 1 else ''} of the program cannot be resolved"
+        if missing
+        else "the shared library cannot be linked",
+        details=missing or done.stderr.strip().splitlines()[:20],
+        why="neither the runtime, a plugin, nor a library that they declare defines them" if missing else "",
+        hint="declare the library that defines them: a plugin does so with a LibraryContribution" if missing else "",
+    )
+
+
+def _library_file(library: str) -> str:
+    path = Path(library) if "/" in library else _loaded_from(library)
+    if path is None or not path.is_file():
+        raise HipCompilerError(
+            ErrorCode.LINK,
+            f"the library {library} cannot be linked",
+            why="a file of that name is not loaded in this process" if path is None else "there is no such file",
+            hint="give the library's absolute path",
+        )
+    return str(path)
+
+
+@cache
+def _language_libraries() -> tuple[str, ...]:
+    """The C library and its mathematics, as this process uses them: a link needs no development files."""
+    found = [path for name in ("libm.so.6", "libc.so.6") if (path := _loaded_from(name)) is not None]
+    if len(found) != 2:
+        raise HipCompilerError(
+            ErrorCode.LINK,
+            "shared libraries can be linked against the GNU C library only",
+            why="this process does not use libc.so.6 and libm.so.6",
+            hint="use --format bitcode",
+        )
+    return tuple(str(path) for path in found)
+
+
+def _loaded_from(name: str) -> Path | None:
+    """File of a library that this process can load by its name."""
+    import ctypes
+
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return None
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        paths = {line.split(maxsplit=5)[-1].rstrip("\n") for line in file if f"/{name}" in line}
+    return next((Path(path) for path in sorted(paths) if os.path.basename(path) == name), None)

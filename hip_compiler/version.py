@@ -1,0 +1,3 @@
+"""The version of hip-compiler's sources."""
+
+VERSION = "0.1.0"
