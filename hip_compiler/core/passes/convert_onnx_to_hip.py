@@ -160,7 +160,9 @@ class _FunctionConversion:
             name = self._output_name(position)
             self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), reason))
         elif result is None:
-            assert converter.findings or self.findings, "a result without conversion has a finding"
+            assert converter.findings or self.findings or self.context.findings, (
+                "a result without conversion has a finding"
+            )
         return result or Tensor((), BY_NUMPY[_FLOAT32])
 
     def _output_name(self, position: int) -> str:
