@@ -27,11 +27,16 @@ DEVICE f32 number_of(const void *from, i32 dtype, i64 at) {
 DEVICE f32 scale_of(const Weights &w, i64 row, i64 block) {
   return number_of(w.scales, w.scale_dtype, row * w.blocks + block);
 }
-template <int BITS> DEVICE f32 zero_of(const Weights &w, i64 row, i64 block) {
+// Zero points as the fast kernels take them: packed, or the middle.
+template <int BITS> DEVICE f32 packed_zero(const Weights &w, i64 row, i64 block) {
   if (!w.zeros) return (f32)(1 << (BITS - 1));
-  if (w.zero_dtype != 2) return number_of(w.zeros, w.zero_dtype, row * w.blocks + block);
   i64 bits = block * BITS, stride = (w.blocks * BITS + 7) / 8;
   return (f32)(((const u8 *)w.zeros)[row * stride + bits / 8] >> (bits % 8) & ((1 << BITS) - 1));
+}
+
+template <int BITS> DEVICE f32 zero_of(const Weights &w, i64 row, i64 block) {
+  if (w.zeros && w.zero_dtype != 2) return number_of(w.zeros, w.zero_dtype, row * w.blocks + block);
+  return packed_zero<BITS>(w, row, block);
 }
 
 // The 32 / BITS numbers of a word as floats.
@@ -50,76 +55,80 @@ template <int BITS> DEVICE void unpack(u32 word, f32 *to) {
 }
 
 
-// ROWS columns of y by a wave for M rows of a; a lane takes COUNT numbers of a row at a time, 16 bytes where rows allow.
-template <class T, int BITS, int COUNT, int M, int ROWS>
-DEVICE void gemv(const T *a, const Weights &w, const T *bias, T *y, i32 split) {
-  constexpr int CHUNKS = COUNT / 16, WORDS = COUNT * BITS / 32;
-  SHARED f32 shared[WAVES][ROWS * M];
+// Sums of the waves that share a row of the weights, in the first of them.
+template <int COUNT> DEVICE void add_waves(f32 *sums, int split, int part) {
+  SHARED f32 shared[WAVES][COUNT];
+  if (lane() == 0) {
+    UNROLL for (int i = 0; i < COUNT; i++) shared[wave()][i] = sums[i];
+  }
+  barrier();
+  if (part != 0) return;
+  for (int other = 1; other < split; other++) {
+    UNROLL for (int i = 0; i < COUNT; i++) sums[i] += shared[wave() + other][i];
+  }
+}
+
+// ROWS columns of y by a wave for M rows of a; a lane takes 16 bytes of a row at a time. Scales have a's type, zero points
+// are packed, k is a multiple of 8, and rows of the weights of 16 bytes.
+template <class T, int BITS, int M, int ROWS>
+DEVICE void gemv(const T *a, const Weights &w, const T *bias, T *y, i64 m, i32 split) {
+  constexpr int COUNT = 128 / BITS, PART = LANE_VECTOR<T>;
   int part = (int)wave() % split;
   i64 first = ((i64)block() * (WAVES / split) + wave() / split) * ROWS, padded = w.blocks * w.block;
-  i64 row_bytes = padded * BITS / 8;
-  bool whole = w.k % 8 == 0 && is_aligned(a, 16);
-  f32 sums[ROWS][M] = {};
-  i64 step = (i64)split * WAVE * COUNT;
+  i64 row_bytes = padded * BITS / 8, step = (i64)split * WAVE * COUNT;
+  f32 sums[ROWS * M] = {};
   for (i64 at = ((i64)part * WAVE + lane()) * COUNT; at < padded; at += step) {
-    u32 words[ROWS][WORDS];
-    UNROLL for (int r = 0; r < ROWS; r++) {
-      auto loaded = load_once<u32, WORDS>((const u32 *)(w.bytes + min(first + r, w.n - 1) * row_bytes + at * BITS / 8));
-      UNROLL for (int i = 0; i < WORDS; i++) words[r][i] = loaded[i];
-    }
-    UNROLL for (int c = 0; c < CHUNKS; c++) {
-      f32 x[M][16], total[M];
-      UNROLL for (int m = 0; m < M; m++) {
-        total[m] = 0;
-        UNROLL for (int i = 0; i < 16; i += 8) {
-          i64 from = at + c * 16 + i;
-          if (whole && from < w.k) {
-            constexpr int PART = LANE_VECTOR<T>;
-            UNROLL for (int j = 0; j < 8; j += PART) {
-              auto vector = load<T, PART>(a + m * w.k + from + j);
-              UNROLL for (int v = 0; v < PART; v++) x[m][i + j + v] = widen(vector[v]);
-            }
-          } else {
-            UNROLL for (int j = 0; j < 8; j++) x[m][i + j] = from + j < w.k ? widen(a[m * w.k + from + j]) : 0;
-          }
+    Vector<u32, 4> words[ROWS];
+    UNROLL for (int r = 0; r < ROWS; r++)
+      words[r] = load_once<u32, 4>((const u32 *)(w.bytes + min(first + r, w.n - 1) * row_bytes + at * BITS / 8));
+    UNROLL for (int c = 0; c < COUNT / 16; c++) {
+      i64 from = at + c * 16, block = (i64)((u32)from / (u32)w.block);
+      f32 x[M][16], total[M] = {};
+      UNROLL for (int i = 0; i < 16; i += PART) {
+        UNROLL for (int r = 0; r < M; r++) {
+          // What lies beyond k has weights of no meaning; rows beyond m read the last one again.
+          Vector<T, PART> vector = {};
+          if (from + i < w.k) vector = load<T, PART>(a + min((i64)r, m - 1) * w.k + from + i);
+          UNROLL for (int v = 0; v < PART; v++) x[r][i + v] = widen(vector[v]), total[r] += x[r][i + v];
         }
-        UNROLL for (int i = 0; i < 16; i++) total[m] += x[m][i];
       }
-      i64 block = (i64)((u32)(at + c * 16) / (u32)w.block);
       UNROLL for (int r = 0; r < ROWS; r++) {
         i64 row = min(first + r, w.n - 1);
-        f32 scale = scale_of(w, row, block), zero = zero_of<BITS>(w, row, block), q[16];
+        f32 scale = widen(((const T *)w.scales)[row * w.blocks + block]), zero = packed_zero<BITS>(w, row, block), q[16];
         UNROLL for (int i = 0; i < BITS / 2; i++) unpack<BITS>(words[r][c * (BITS / 2) + i], q + i * (32 / BITS));
-        UNROLL for (int m = 0; m < M; m++) {
-          f32 sum = -zero * total[m];
-          UNROLL for (int i = 0; i < 16; i++) sum += q[i] * x[m][i];
-          sums[r][m] += scale * sum;
+        UNROLL for (int k = 0; k < M; k++) {
+          f32 sum = -zero * total[k];
+          UNROLL for (int i = 0; i < 16; i++) sum += q[i] * x[k][i];
+          sums[r * M + k] += scale * sum;
         }
       }
     }
   }
-  UNROLL for (int r = 0; r < ROWS; r++) {
-    UNROLL for (int m = 0; m < M; m++) sums[r][m] = sum_lanes(sums[r][m]);
-  }
+  UNROLL for (int i = 0; i < ROWS * M; i++) sums[i] = sum_lanes(sums[i]);
   if (split > 1) {
-    if (lane() == 0) {
-      UNROLL for (int r = 0; r < ROWS; r++) {
-        UNROLL for (int m = 0; m < M; m++) shared[wave()][r * M + m] = sums[r][m];
-      }
-    }
-    barrier();
+    add_waves<ROWS * M>(sums, split, part);
     if (part != 0) return;
-    UNROLL for (int r = 0; r < ROWS; r++) {
-      UNROLL for (int m = 0; m < M; m++) {
-        for (int other = 1; other < split; other++) sums[r][m] += shared[wave() + other][r * M + m];
-      }
-    }
   }
-  UNROLL for (int r = 0; r < ROWS; r++) {
-    UNROLL for (int m = 0; m < M; m++) {
-      if ((int)lane() == r * M + m && first + r < w.n)
-        y[m * w.n + first + r] = narrow<T>(sums[r][m] + (bias ? widen(bias[first + r]) : 0.0f));
+  UNROLL for (int i = 0; i < ROWS * M; i++) {
+    i64 row = first + i / M;
+    if ((int)lane() == i && row < w.n && i % M < m)
+      y[i % M * w.n + row] = narrow<T>(sums[i] + (bias ? widen(bias[row]) : 0.0f));
+  }
+}
+
+// Any block, type of scales and zero points, and alignment: a wave an element of y.
+template <class T, int BITS> DEVICE void gemv_any(const T *a, const Weights &w, const T *bias, T *y, i64 m) {
+  i64 row_bytes = w.blocks * w.block * BITS / 8;
+  for (i64 at = (i64)block() * WAVES + wave(); at < m * w.n; at += (i64)blocks() * WAVES) {
+    i64 row = at % w.n, line = at / w.n;
+    f32 sum = 0;
+    for (i64 k = lane(); k < w.k; k += WAVE) {
+      i64 block = k / w.block;
+      f32 q = (f32)(w.bytes[row * row_bytes + k * BITS / 8] >> (k * BITS % 8) & ((1 << BITS) - 1));
+      sum += (q - zero_of<BITS>(w, row, block)) * scale_of(w, row, block) * widen(a[line * w.k + k]);
     }
+    sum = sum_lanes(sum);
+    if (lane() == 0) y[at] = narrow<T>(sum + (bias ? widen(bias[row]) : 0.0f));
   }
 }
 
@@ -161,13 +170,13 @@ template <class T, int BITS> DEVICE void gemm(const T *a, const Weights &w, cons
 } // namespace
 
 #define GEMV(WORD, T, BITS, M, ROWS)                                                                                   \
-  KERNEL(256) matmul_nbits_b##BITS##_m##M##_r##ROWS##_##WORD(const T *a, Weights w, const T *bias, T *y, i32 split) {  \
-    gemv<T, BITS, 128 / BITS, M, ROWS>(a, w, bias, y, split);                                                          \
+  KERNEL(256) matmul_nbits_b##BITS##_m##M##_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m, i32 split) {     \
+    gemv<T, BITS, M, ROWS>(a, w, bias, y, m, split);                                                                   \
   }
 #define DEFINE_BITS(WORD, T, BITS)                                                                                     \
-  GEMV(WORD, T, BITS, 1, 1) GEMV(WORD, T, BITS, 1, 2) GEMV(WORD, T, BITS, 2, 2) GEMV(WORD, T, BITS, 4, 1)              \
-  KERNEL(256) matmul_nbits_b##BITS##_narrow_##WORD(const T *a, Weights w, const T *bias, T *y, i32 split) {            \
-    gemv<T, BITS, 16, 1, 1>(a, w, bias, y, split);                                                                     \
+  GEMV(WORD, T, BITS, 1, 2) GEMV(WORD, T, BITS, 4, 1)                                                                  \
+  KERNEL(256) matmul_nbits_b##BITS##_any_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m) {                   \
+    gemv_any<T, BITS>(a, w, bias, y, m);                                                                               \
   }                                                                                                                    \
   KERNEL(256) matmul_nbits_b##BITS##_tiled_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m) {                 \
     gemm<T, BITS>(a, w, bias, y, m);                                                                                   \

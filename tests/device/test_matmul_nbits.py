@@ -31,8 +31,8 @@ def pack_zeros(zeros: Any, bits: int) -> Any:
 
 
 def multiply(
-    architecture: str, dtype: str, kernel: str, m: int, n: int, k: int, bits: int, block: int, zeros: str, extra: Any,
-    grid: int,
+    architecture: str, dtype: str, kernel: str, m: int, n: int, k: int, bits: int, block: int, zeros: str,
+    grid: int, split: int | None = None,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(n * k + bits)
     blocks = -(-k // block)
@@ -58,7 +58,7 @@ def multiply(
     arrays = [memory.add(array.view(np.uint8)) for array in (a, bias, y)]
     code = module(architecture, "matmul_nbits")
     name = f"matmul_nbits_b{bits}_{kernel}_{dtype}"
-    arguments = pack(code.kernels[name], [arrays[0], weights, arrays[1], arrays[2], extra])
+    arguments = pack(code.kernels[name], [arrays[0], weights, arrays[1], arrays[2], m, *([] if split is None else [split])])
     code.launch(name, (grid, 1, 1), (256, 1, 1), arguments, memory)
     weight = (numbers.reshape(n, blocks, block) - zero[:, :, None]) * scales.astype(np.float64)[:, :, None]
     expected = a.astype(np.float64) @ weight.reshape(n, -1)[:, :k].T + bias.astype(np.float64)
@@ -70,25 +70,28 @@ def multiply(
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_one_row(architecture: str, bits: int, dtype: str) -> None:
     rows = 256 // wave(architecture) * 2
-    multiply(architecture, dtype, "m1_r2", 1, 19, 256, bits, 64, "packed", 1, -(-19 // rows))
+    multiply(architecture, dtype, "m1", 1, 19, 256, bits, 64, "packed", -(-19 // rows), 1)
 
 
-@pytest.mark.parametrize(("kernel", "m"), [("m1_r1", 1), ("m2_r2", 2), ("m4_r1", 4)])
-@pytest.mark.parametrize("zeros", ["default", "packed", "numbers"])
-def test_rows_and_zero_points(kernel: str, m: int, zeros: str) -> None:
-    groups = 8 // 2 * (2 if kernel.endswith("r2") else 1)
-    multiply("gfx1151", "f16", kernel, m, 21, 160, 4, 32, zeros, 2, -(-21 // groups))
+@pytest.mark.parametrize(("m", "split"), [(1, 2), (2, 1), (3, 4), (4, 8)])
+@pytest.mark.parametrize("zeros", ["default", "packed"])
+def test_a_few_rows_and_waves_that_share_them(m: int, split: int, zeros: str) -> None:
+    groups = 8 // split * (2 if m == 1 else 1)
+    multiply("gfx1151", "f16", "m1" if m == 1 else "m4", m, 21, 168, 4, 32, zeros, -(-21 // groups), split)
 
 
-def test_a_depth_that_ends_within_a_block() -> None:
-    """And rows of weights that are only 8 bytes apart: narrow loads."""
-    multiply("gfx1151", "f32", "narrow", 1, 9, 37, 4, 16, "packed", 1, 2)
-    multiply("gfx942", "f16", "narrow", 1, 9, 37, 2, 16, "packed", 1, 3)
-    multiply("gfx1151", "f16", "tiled", 3, 9, 37, 8, 16, "packed", 3, 1)
+def test_any_block_and_type() -> None:
+    multiply("gfx1151", "f32", "any", 2, 9, 37, 4, 16, "packed", 2)
+    multiply("gfx942", "f16", "any", 1, 9, 37, 2, 16, "numbers", 3)
+    multiply("gfx1151", "bf16", "any", 3, 5, 70, 8, 48, "default", 1)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_tiles(architecture: str, bits: int, dtype: str) -> None:
-    multiply(architecture, dtype, "tiled", 18, 70, 48, bits, 16, "packed", 18, 2)
+    multiply(architecture, dtype, "tiled", 18, 70, 48, bits, 16, "packed", 2)
+
+
+def test_tiles_with_numbers_as_zero_points() -> None:
+    multiply("gfx1151", "f16", "tiled", 3, 9, 37, 8, 16, "numbers", 1)

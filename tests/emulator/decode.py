@@ -82,7 +82,7 @@ def decode(family: str, data: bytes, address: int) -> Instruction:
         "VOPD": packed.dual, "VOP3P": packed.make, "VOP3P_MFMA": matrix.make, "VOP3PX2": matrix.make,
         "SOP1": scalar.make, "SOP2": scalar.make, "SOPC": scalar.make, "SOPK": scalar.make,
     }  # fmt: skip
-    if name.startswith(("V_WMMA", "V_MFMA")):
+    if name.startswith(("V_WMMA", "V_MFMA", "V_ACCVGPR")):
         return Instruction(name, size, "step", matrix.make(word, name, family))
     maker = makers.get(encoding, vector.make)
     return Instruction(name, size, "step", maker(word, name, family))
