@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
 from hip_compiler.core.conversion.onnx_op import CONVERTERS
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.ort import PROVIDER, compile_context, library_path, register
