@@ -158,7 +158,7 @@ class Decoder:
                 elif "cache" in key:
                     values = torch.cos(values) if "cos" in key else torch.sin(values)
                 elif "embed" not in key:
-                    values = values / shape[0] ** 0.5
+                    values = values / shape[1 if key.endswith(".transposed") else 0] ** 0.5
                 made = values.to(self._type(entry))
             raw = made.view(torch.uint8).cpu().numpy()
             memory[entry["offset"] : entry["offset"] + raw.size] = raw
@@ -213,7 +213,10 @@ class Decoder:
         import numpy as np
 
         torch = self.torch
-        entry = next(entry for entry in self.layout["constants"] if entry["key"] == key)
+        entries = {entry["key"]: entry for entry in self.layout["constants"]}
+        if key not in entries:
+            return self.weight(f"{key}.transposed").T
+        entry = entries[key]
         kind = self._type(entry)
         count = int(np.prod(entry["shape"]))
         width = torch.empty(0, dtype=kind).element_size()

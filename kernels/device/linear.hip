@@ -18,7 +18,7 @@ struct Operands {
   const void *x, *norm, *weight, *up;
   void *y;
   Epilogue end;
-  i32 n, k, chunk;  // chunk: elements of K in shared memory at a time, all of K or a multiple of 4 * WAVE * V
+  i32 n, k, chunk;  // chunk: elements of K in shared memory at a time, all of K or a multiple of 8 * WAVE * V
   f32 epsilon;
 };
 
@@ -34,7 +34,7 @@ DEVICE void fetch(Vector<T, V> (&w)[S][ROWS], const T *const (&from)[S][ROWS], i
 }
 
 template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operands &op) {
-  constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = V * (int)WAVE, AHEAD = GATED || ROWS > 1 ? 2 : 4;
+  constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = V * (int)WAVE, AHEAD = GATED || ROWS > 1 || M > 2 ? 4 : 8;
   SHARED f32 shared[M][BLOCK / WAVE];
   const T *x = (const T *)op.x, *norm = (const T *)op.norm;
   i32 first_row = (block() * (BLOCK / WAVE) + wave()) * ROWS, k = op.k;

@@ -111,7 +111,8 @@ int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) 
     if (!op.parts) return out_of_memory(context, OP);
   }
   char family[32];
-  snprintf(family, sizeof family, "attention_r%d", (int)tile);
+  bool plain = !op.bias.data && op.softcap == 0 && (lanes == 8 || lanes == 16);
+  snprintf(family, sizeof family, plain ? "attention_r%d_l%d" : "attention_r%d", (int)tile, (int)lanes);
   Launch grid;
   grid.grid[0] = (uint32_t)op.splits, grid.grid[1] = (uint32_t)tiles, grid.grid[2] = (uint32_t)heads;
   grid.block[0] = BLOCK;
