@@ -54,7 +54,9 @@ def build(key: str, out: Path, architecture: str) -> None:
     setattr(driver, "ConstantPool", SparsePool)  # noqa: B010
     setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
     compiled = driver.compile_model(
-        model, CompileOptions(target="amdgpu", arch=(architecture,)), output=folder / "artifact"
+        model,
+        CompileOptions(target="amdgpu", arch=(architecture,)),
+        output=folder / "artifact",
     ).artifact
     host = cpu.Cpu(cpu.host().triple, *CPU)
     linked = build_object(compiled.model_bitcode(), compiled.runtime_bitcode(), [], host)
@@ -193,7 +195,7 @@ class Decoder:
             raise RuntimeError(f"status {status}: {(self.library.inference_last_error(self._state) or b'').decode()}")
 
     def step(self, tokens: Any, before: int) -> None:
-        """Run tokens (int64 array) behind `before` tokens; the logits are rows of `logits` when it returns."""
+        """Run tokens (int64 array) behind `before` tokens; row 0 of `logits` is that of the last of them."""
         import numpy as np
 
         total = before + len(tokens)
@@ -272,15 +274,15 @@ def reference(decoder: Decoder, tokens: Any) -> Any:
 
 
 def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> float:
-    """Relative error of the logits of a prompt and of steps behind it, against float64."""
+    """Relative error of the logits of a prompt's last position and of steps behind it, against float64."""
     import numpy as np
 
     decoder = Decoder(folder, 64, capture=capture)
     tokens = np.random.default_rng(0).integers(0, decoder.shape["vocabulary"], prompt + steps)
-    wanted = reference(decoder, tokens)
+    wanted = reference(decoder, tokens)[prompt - 1 :]
     decoder.logits.fill_(float("nan"))
     decoder.step(tokens[:prompt], 0)
-    got = [decoder.logits[:prompt].double()]
+    got = [decoder.logits[:1].double()]
     for position in range(prompt, prompt + steps):
         decoder.logits.fill_(float("nan"))
         decoder.step(tokens[position : position + 1], position)

@@ -71,18 +71,19 @@ template <class T, int R, int LANES> DEVICE void attention(const Attention &op) 
   bool whole = op.k_aligned && at < op.size, v_whole = op.v_aligned && at < op.v_size;
   Row rows[R];
   f32 q[R][V];
-  i64 begin = op.capacity, end = 0;
+  i32 begin = op.capacity, end = 0;
   UNROLL for (int r = 0; r < R; r++) {
     rows[r] = row_of(op, b, kv_head, min(first + r, all - 1));
-    begin = min(begin, rows[r].begin), end = max(end, rows[r].end);
+    begin = min(begin, (i32)rows[r].begin), end = max(end, (i32)rows[r].end);
     const T *from = (const T *)op.q.data + op.q.first + b * op.q.batch_stride + rows[r].head * op.q.head_stride +
                     rows[r].position * op.q.position_stride;
     Part<T> part = load_part(from, at, op.size, op.q_aligned && at < op.size);
     UNROLL for (int i = 0; i < V; i++) q[r][i] = part[i] * op.scale;
   }
-  i64 span = end > begin ? end - begin : 0;
-  end = begin + span * (split + 1) / op.splits;
-  begin += span * split / op.splits;
+  // Parts of equal length but for the last.
+  i32 part_keys = end > begin ? (end - begin + op.splits - 1) / op.splits : 0;
+  begin += part_keys * split;
+  end = min(end, begin + part_keys);
   const T *keys = (const T *)op.k.data + op.k.first + b * op.k.batch_stride + kv_head * op.k.head_stride;
   const T *values = (const T *)op.v.data + op.v.first + b * op.v.batch_stride + kv_head * op.v.head_stride;
   Sums found[R];
@@ -91,10 +92,10 @@ template <class T, int R, int LANES> DEVICE void attention(const Attention &op) 
     UNROLL for (int i = 0; i < V; i++) found[r].sum[i] = 0;
   }
   // Groups of a wave stay together, since they exchange lanes.
-  for (i64 base = begin; base < end; base += groups * AHEAD) {
+  for (i32 base = begin; base < end; base += groups * AHEAD) {
     Part<T> k[AHEAD], v[AHEAD];
     UNROLL for (int a = 0; a < AHEAD; a++) {
-      i64 key = min(base + a * groups + group, op.capacity - 1);
+      i64 key = min(base + a * groups + group, end - 1);
       k[a] = load_part(keys + key * op.k.position_stride, at, op.size, whole);
       v[a] = load_part(values + key * op.v.position_stride, at, op.v_size, v_whole);
     }
@@ -108,7 +109,7 @@ template <class T, int R, int LANES> DEVICE void attention(const Attention &op) 
     UNROLL for (int r = 0; r < R; r++) {
       f32 scores[AHEAD], limit = found[r].greatest;
       UNROLL for (int a = 0; a < AHEAD; a++) {
-        i64 key = base + a * groups + group;
+        i32 key = base + a * groups + group;
         bool visible = key >= rows[r].begin && key < rows[r].end && key < end;
         f32 score = products[r][a];
         if constexpr (LANES == 0)
@@ -184,7 +185,7 @@ template <class T> DEVICE void merge(const Attention &op) {
     UNROLL for (int i = 0; i < 4; i++) {
       i32 c = thread() + i * threads();
       if (c >= op.v_size) continue;
-      _Pragma("unroll 8") for (i32 s = 0; s < count; s++) sum[i] = __builtin_fmaf(sums[(i64)(base + s) * op.v_size + c], factors[s], sum[i]);
+      _Pragma("unroll 16") for (i32 s = 0; s < count; s++) sum[i] = __builtin_fmaf(sums[(i64)(base + s) * op.v_size + c], factors[s], sum[i]);
     }
   }
   total = sum_block(total, shared);
