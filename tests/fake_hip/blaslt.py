@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from tests.fake_hip.state import INVALID_VALUE, Finding
+
 if TYPE_CHECKING:
     from tests.fake_hip.runtime import FakeHip
 
@@ -72,8 +74,6 @@ class FakeBlasLt:
         return self._hip.architectures[self._hip.device].startswith("sm_")
 
     def _finding(self, text: str) -> Exception:
-        from tests.fake_hip.runtime import INVALID_VALUE, Finding
-
         return Finding(INVALID_VALUE, text)
 
     def _make(self, result: int, value: Any) -> None:

@@ -127,7 +127,7 @@ def test_a_machine_without_hip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def device_array(hip: FakeHip, array: np.ndarray) -> DeviceArray:
-    address = hip._take(array.nbytes, 0)
+    address = hip.take(array.nbytes, 0)
     hip.memories[0].view(address, array.nbytes, "the test")[:] = np.frombuffer(array.tobytes(), np.uint8)
     return DeviceArray(address, array.shape, array.dtype, (10, 0))
 
@@ -140,7 +140,7 @@ def on_host(hip: FakeHip, array: DeviceArray) -> np.ndarray:
 def test_inputs_and_outputs_that_stay_on_the_device(emulated: FakeHip) -> None:
     x = device_array(emulated, rows(8))
     y = device_array(emulated, np.zeros((8, 4), np.float32))
-    stream = emulated.new(type(emulated._default[0])(0))
+    stream = emulated.new(type(emulated.default_streams[0])(0))
     built = mlp()
     with (
         hip_compiler.compile(built) as host,

@@ -100,7 +100,8 @@ def test_dlpack_out_and_in(device: Any, make_hip: Callable[..., FakeHip]) -> Non
     value = np.arange(6, dtype=np.float16).reshape(2, 3)
     array = device.to_device(value)
     taken = DeviceArray.from_dlpack(array)
-    assert (taken.address, taken.shape, taken.dtype, taken.device) == (array.address, (2, 3), np.float16, (10, 0))
+    assert (taken.address, taken.shape, taken.device) == (array.address, (2, 3), (10, 0))
+    assert taken.dtype == np.float16
     del array
     np.testing.assert_array_equal(device.to_host(taken), value)
     del taken
