@@ -7,7 +7,7 @@ kernel descriptor of 64 bytes. Standard library only.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ def _read(image: bytes) -> CodeObject:
         raise _refused(f"machine number {flags & 0xFF:#x} is not known")
 
     memory = bytearray()
-    metadata: Any = None
+    notes: list[Any] = []
     for index in range(program_count):
         kind, _, offset, address, _, file_size, memory_size, _ = struct.unpack_from(
             "<IIQQQQQQ", image, program_offset + 56 * index
@@ -108,14 +108,13 @@ def _read(image: bytes) -> CodeObject:
             memory.extend(bytes(max(0, address + memory_size - len(memory))))
             memory[address : address + file_size] = image[offset : offset + file_size]
         elif kind == 4:  # PT_NOTE
-            found = _note(image, offset, offset + file_size)
-            metadata = found if found is not None else metadata
-    if metadata is None:
+            notes += _notes(image, offset, offset + file_size)
+    if not notes:
         raise _refused("it has no metadata note")
     symbols = _dynamic_symbols(image, section_offset, section_count)
-    kernels = {
-        kernel[".name"]: _kernel(kernel, symbols[kernel[".symbol"]]) for kernel in metadata.get("amdhsa.kernels", ())
-    }
+    # The linker keeps the note of every object that it was given.
+    entries = [kernel for note in notes for kernel in note.get("amdhsa.kernels", ())]
+    kernels = {kernel[".name"]: _kernel(kernel, symbols[kernel[".symbol"]]) for kernel in entries}
     return CodeObject(machine, bytes(memory), kernels)
 
 
@@ -139,15 +138,14 @@ def _kernel(entry: Mapping[str, Any], descriptor: int) -> KernelInfo:
     )
 
 
-def _note(image: bytes, start: int, end: int) -> Any:
-    """The metadata map among the notes of a segment, or None."""
+def _notes(image: bytes, start: int, end: int) -> Iterator[Any]:
+    """The metadata maps among the notes of a segment."""
     while start + 12 <= end:
         name_size, size, kind = struct.unpack_from("<III", image, start)
         content = start + 12 + (name_size + 3) // 4 * 4
         if kind == 32 and image[start + 12 : start + 12 + name_size].rstrip(b"\0") == b"AMDGPU":
-            return _MessagePack(image[content : content + size]).value()
+            yield _MessagePack(image[content : content + size]).value()
         start = content + (size + 3) // 4 * 4
-    return None
 
 
 def _dynamic_symbols(image: bytes, section_offset: int, section_count: int) -> dict[str, int]:
