@@ -7,7 +7,7 @@ kernel descriptor of 64 bytes. Standard library only.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ def _read(image: bytes) -> CodeObject:
         raise _refused(f"machine number {flags & 0xFF:#x} is not known")
 
     memory = bytearray()
-    notes: list[Any] = []
+    metadata: Any = None
     for index in range(program_count):
         kind, _, offset, address, _, file_size, memory_size, _ = struct.unpack_from(
             "<IIQQQQQQ", image, program_offset + 56 * index
@@ -108,13 +108,14 @@ def _read(image: bytes) -> CodeObject:
             memory.extend(bytes(max(0, address + memory_size - len(memory))))
             memory[address : address + file_size] = image[offset : offset + file_size]
         elif kind == 4:  # PT_NOTE
-            notes += _notes(image, offset, offset + file_size)
-    if not notes:
+            found = decode_metadata(image, offset, offset + file_size)
+            metadata = found if metadata is None else metadata
+    if metadata is None:
         raise _refused("it has no metadata note")
     symbols = _dynamic_symbols(image, section_offset, section_count)
-    # The linker keeps the note of every object that it was given.
-    entries = [kernel for note in notes for kernel in note.get("amdhsa.kernels", ())]
-    kernels = {kernel[".name"]: _kernel(kernel, symbols[kernel[".symbol"]]) for kernel in entries}
+    kernels = {
+        kernel[".name"]: _kernel(kernel, symbols[kernel[".symbol"]]) for kernel in metadata.get("amdhsa.kernels", ())
+    }
     return CodeObject(machine, bytes(memory), kernels)
 
 
@@ -138,14 +139,15 @@ def _kernel(entry: Mapping[str, Any], descriptor: int) -> KernelInfo:
     )
 
 
-def _notes(image: bytes, start: int, end: int) -> Iterator[Any]:
-    """The metadata maps among the notes of a segment."""
+def decode_metadata(image: bytes, start: int, end: int) -> Any:
+    """The metadata map among the notes at [start, end), or None."""
     while start + 12 <= end:
         name_size, size, kind = struct.unpack_from("<III", image, start)
         content = start + 12 + (name_size + 3) // 4 * 4
         if kind == 32 and image[start + 12 : start + 12 + name_size].rstrip(b"\0") == b"AMDGPU":
-            yield _MessagePack(image[content : content + size]).value()
+            return _MessagePack(image[content : content + size]).value()
         start = content + (size + 3) // 4 * 4
+    return None
 
 
 def _dynamic_symbols(image: bytes, section_offset: int, section_count: int) -> dict[str, int]:
