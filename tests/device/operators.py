@@ -81,7 +81,10 @@ def call(
         RunError: the function, or the end of the run, returned a status other than 0.
     """
     hip = make_hip(architecture, load=None)
-    files = {"device/index": f"{architecture}\n".encode(), f"device/{architecture}.library": library(architecture, *sources)}
+    files = {
+        "device/index": f"{architecture}\n".encode(),
+        f"device/{architecture}.library": library(architecture, *sources),
+    }
     state = _Context("amd", files, 0, False, 0)
     taken: list[int] = []
 
