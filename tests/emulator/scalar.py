@@ -58,7 +58,9 @@ def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
         values: dict[str, Array] = {}
         for key in translated.inputs:
             if key in sources:
-                values[key] = group.scalar(*sources[key], literal)
+                # A 64-bit scalar reads inline constants as doubles, and literals as they are.
+                operand, bits = sources[key]
+                values[key] = group.scalar(operand, bits, literal, operand != 255)
             elif key == "D0":
                 values[key] = group.scalar(target, target_bits)
             elif key == "SCC":
