@@ -57,7 +57,21 @@ def test_max_pool_of_integers_and_indices(make_hip: MakeHip) -> None:
     x[0, 0, 2, 2] = np.nan
     for order in (0, 1):
         outputs = [((1, 2, 3, 2), np.float32), ((1, 2, 3, 2), np.int64)]
-        check(make_hip, "gfx942", POOL, "hipc_max_pool_indices", [x], outputs, [2, 3], [2, 2], [0, 0, 0, 0], [1, 1], 0, order, 0)
+        check(
+            make_hip,
+            "gfx942",
+            POOL,
+            "hipc_max_pool_indices",
+            [x],
+            outputs,
+            [2, 3],
+            [2, 2],
+            [0, 0, 0, 0],
+            [1, 1],
+            0,
+            order,
+            0,
+        )
     x = draw((1, 2, 9), np.int8)
     for unsigned in (0, 1):
         check(make_hip, "gfx942", POOL, "hipc_pool_window", [x], [((1, 2, 4), np.int8)],
@@ -67,7 +81,16 @@ def test_max_pool_of_integers_and_indices(make_hip: MakeHip) -> None:
 @pytest.mark.parametrize("mode", range(3))
 def test_global_pool(make_hip: MakeHip, mode: int) -> None:
     for dtype in (np.float32, np.float16, np.float64):
-        check(make_hip, "gfx1151", POOL, "hipc_global_pool", [draw((2, 3, 9, 37), dtype)], [((2, 3, 1, 1), dtype)], mode, 2)
+        check(
+            make_hip,
+            "gfx1151",
+            POOL,
+            "hipc_global_pool",
+            [draw((2, 3, 9, 37), dtype)],
+            [((2, 3, 1, 1), dtype)],
+            mode,
+            2,
+        )
 
 
 @pytest.mark.parametrize("mode", range(4))

@@ -91,8 +91,10 @@ _SEARCHES = {
 
 
 def find_bit(value: Array, width: int, end: str) -> Array:
-    """uint32: trailing zeros (`first`), leading zeros (`last`) or leading sign bits (`sign`) of a value; all ones when no
-    bit is found."""
+    """uint32: trailing zeros (`first`), leading zeros (`last`) or leading sign bits (`sign`) of a value.
+
+    All ones when no bit is found.
+    """
     if end == "sign":
         value = value ^ np.where(value >> value.dtype.type(width - 1) != 0, ~value.dtype.type(0), value.dtype.type(0))
     wide = value.astype(np.uint64)
