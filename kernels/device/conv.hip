@@ -1,99 +1,99 @@
-// Convolution over 1 to 3 spatial dimensions: y = activation(conv(x, w) + bias) + residual. As a product of the weights
-// [filters][channels * taps] by columns of the input that are gathered on the way into LDS; element by element where groups
-// are too narrow for tiles.
+// Convolution: as a product of the filters by the input under each place of the window, gathered tile by tile; and
+// directly, one thread an element, where a group has few filters.
 #include "hipc_math.h"
 #include "hipc_tiles.h"
+#include "hipc_window.h"
 
 using namespace hipc;
 
 namespace {
 
-// A convolution in normal form, as kernels/runtime/conv.cpp passes it: spatial extents padded in front to three.
 struct Conv {
-  i64 in[3], out[3], kernel[3], strides[3], dilations[3], pads[3];
-  i64 channels, filters, groups, images;  // channels and filters of one group
+  Window window;
+  i32 groups, channels, filters;  // channels and filters of one group
+  i32 images, in_size, out_size, taps;
 };
 
-DEVICE i64 volume(const i64 *extents) { return extents[0] * extents[1] * extents[2]; }
-
-// Columns of one group of one image: a column is an output position, its depth runs over channels and taps.
+// Columns are places of the output, the depth is channel after channel of the window's taps.
 template <class T> struct Gathered {
   const T *x;
-  Conv c;
-  i64 columns;
+  const Conv &conv;
 
-  __attribute__((device, always_inline)) int row() const { return (int)thread() % (TILE / EACH) * EACH; }
-  __attribute__((device, always_inline)) int depth() const { return (int)thread() / (TILE / EACH); }
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_row, i64 first_depth, i64 end_depth) const {
+  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_column, i64 first_depth, i64 end_depth) const {
+    const Window &w = conv.window;
     Vector<T, EACH> value;
-    i64 column = first_row + row(), tap = first_depth + depth();
-    bool any = tap < end_depth;
-    i64 kw = tap % c.kernel[2], rest = tap / c.kernel[2];
-    i64 kh = rest % c.kernel[1], kd = rest / c.kernel[1] % c.kernel[0], channel = rest / c.kernel[1] / c.kernel[0];
-    i64 ow = column % c.out[2], oh = column / c.out[2] % c.out[1], od = column / c.out[2] / c.out[1];
-    const T *plane = x + channel * volume(c.in);
-    i64 down = kd * c.dilations[0] - c.pads[0], along = kh * c.dilations[1] - c.pads[1], across = kw * c.dilations[2] - c.pads[2];
+    i64 column = first_column + tile_row(), depth = first_depth + tile_depth();
+    Place o = place_in(w.out, (u32)min(column, (i64)conv.out_size - 1));
+    u32 channel = (u32)depth / (u32)conv.taps, tap = (u32)depth - channel * (u32)conv.taps;
     UNROLL for (int i = 0; i < EACH; i++) {
-      i64 d = od * c.strides[0] + down, h = oh * c.strides[1] + along, w = ow * c.strides[2] + across;
-      bool inside = any && column + i < columns && d >= 0 && d < c.in[0] && h >= 0 && h < c.in[1] && w >= 0 && w < c.in[2];
-      value[i] = inside ? plane[(d * c.in[1] + h) * c.in[2] + w] : (T)0.0f;
-      if (++ow < c.out[2]) continue;
-      ow = 0;
-      if (++oh < c.out[1]) continue;
-      oh = 0, od++;
+      Place k = place_in(w.kernel, tap);
+      i32 d = w.source(0, o.at[0], k.at[0]), h = w.source(1, o.at[1], k.at[1]), c = w.source(2, o.at[2], k.at[2]);
+      bool inside = column < conv.out_size && depth + i < end_depth && (u32)d < (u32)w.in[0] && (u32)h < (u32)w.in[1] &&
+                    (u32)c < (u32)w.in[2];
+      value[i] = inside ? x[(i64)channel * conv.in_size + (d * w.in[1] + h) * w.in[2] + c] : (T)0.0f;
+      if (++tap == (u32)conv.taps) tap = 0, channel++;
     }
     return value;
   }
   __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
-    UNROLL for (int i = 0; i < EACH; i++) tile[row() + i][depth()] = value[i];
+    put_along_depth(tile, value);
   }
 };
 
-template <class T> DEVICE void conv_tiles(const T *x, const T *w, T *y, const Conv &c, const Epilogue &end) {
-  i64 columns = volume(c.out), depth = c.channels * volume(c.kernel), across = ceil_div(columns, (i64)TILE);
+// Grid: tiles, images * groups.
+template <class T> DEVICE void conv_tiles(const T *x, const T *w, T *y, const Conv &conv, Epilogue epilogue) {
+  i64 across = ceil_div((i64)conv.out_size, (i64)TILE), depth = (i64)conv.channels * conv.taps;
   i64 first_row = block() / across * TILE, first_column = block() % across * TILE;
-  for (i64 product = block_y(); product < c.images * c.groups; product += blocks_y()) {
-    i64 group = product % c.groups, first_filter = group * c.filters;
-    const T *weights = w + first_filter * depth;
-    Operand<T> A{weights, c.filters, depth, 1, depth % EACH == 0 && is_aligned(weights, 16)};
-    Gathered<T> B{x + product * c.channels * volume(c.in), c, columns};
-    multiply_tiles<T>(A, B, first_row, first_column, depth, [=](i64 row, i64 column, f32 sum) {
-      i64 at = (product * c.filters + row) * columns + column;
-      if (row < c.filters && column < columns) y[at] = finish<T>(end, sum, at, first_filter + row);
+  for (u32 product = block_y(); product < (u32)(conv.images * conv.groups); product += blocks_y()) {
+    i32 group = (i32)product % conv.groups;
+    const T *filters = w + (i64)group * conv.filters * depth;
+    Operand<T> A{filters, conv.filters, depth, 1, depth % EACH == 0 && is_aligned(filters, 16)};
+    Gathered<T> B{x + (i64)product * conv.channels * conv.in_size, conv};
+    multiply_tiles<T>(A, B, first_row, first_column, depth, [=, &conv](i64 row, i64 column, f32 sum) {
+      i64 at = ((i64)product * conv.filters + row) * conv.out_size + column;
+      if (row < conv.filters && column < conv.out_size) y[at] = finish<T>(epilogue, sum, at, group * conv.filters + row);
     });
   }
 }
 
-template <class T> DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &c, const Epilogue &end) {
-  i64 columns = volume(c.out), filters = c.groups * c.filters, taps = volume(c.kernel), in_size = volume(c.in);
-  for (i64 at = global_thread(); at < c.images * filters * columns; at += global_threads()) {
-    i64 column = at % columns, filter = at / columns % filters, image = at / columns / filters;
-    i64 ow = column % c.out[2], oh = column / c.out[2] % c.out[1], od = column / c.out[2] / c.out[1];
-    const T *plane = x + (image * c.groups + filter / c.filters) * c.channels * in_size;
-    const T *weights = w + filter * c.channels * taps;
-    f32 sum = 0;
-    for (i64 channel = 0; channel < c.channels; channel++, plane += in_size) {
-      for (i64 kd = 0; kd < c.kernel[0]; kd++) {
-        i64 depth = od * c.strides[0] + kd * c.dilations[0] - c.pads[0];
-        for (i64 kh = 0; kh < c.kernel[1]; kh++) {
-          i64 h = oh * c.strides[1] + kh * c.dilations[1] - c.pads[1];
-          for (i64 kw = 0; kw < c.kernel[2]; kw++, weights++) {
-            i64 v = ow * c.strides[2] + kw * c.dilations[2] - c.pads[2];
-            bool inside = depth >= 0 && depth < c.in[0] && h >= 0 && h < c.in[1] && v >= 0 && v < c.in[2];
-            if (inside) sum += widen(*weights) * widen(plane[(depth * c.in[1] + h) * c.in[2] + v]);
+template <class T> DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &conv, Epilogue epilogue) {
+  const Window &win = conv.window;
+  i64 count = (i64)conv.images * conv.groups * conv.filters * conv.out_size;
+  for (i64 at = global_thread(); at < count; at += global_threads()) {
+    Place o = place_in(win.out, (u32)(at % conv.out_size));
+    i64 filter = at / conv.out_size % ((i64)conv.groups * conv.filters), image = at / conv.out_size / conv.groups / conv.filters;
+    i64 group = filter / conv.filters;
+    const T *from = x + (image * conv.groups + group) * conv.channels * conv.in_size;
+    const T *weights = w + filter * conv.channels * conv.taps;
+    Compute<T> sum = 0;
+    for (i32 channel = 0; channel < conv.channels; channel++, from += conv.in_size)
+      for (i32 kd = 0; kd < win.kernel[0]; kd++)
+        for (i32 kh = 0; kh < win.kernel[1]; kh++)
+          for (i32 kw = 0; kw < win.kernel[2]; kw++, weights++) {
+            i32 d = win.source(0, o.at[0], kd), h = win.source(1, o.at[1], kh), c = win.source(2, o.at[2], kw);
+            if ((u32)d < (u32)win.in[0] && (u32)h < (u32)win.in[1] && (u32)c < (u32)win.in[2])
+              sum += widen(from[(d * win.in[1] + h) * win.in[2] + c]) * widen(*weights);
           }
-        }
-      }
+    if constexpr (same<T, f64>::value) {
+      if (epilogue.bias) sum += ((const f64 *)epilogue.bias)[filter];
+      if (epilogue.residual) sum += ((const f64 *)epilogue.residual)[at];
+      y[at] = sum;
+    } else {
+      y[at] = finish<T>(epilogue, sum, at, filter);
     }
-    y[at] = finish<T>(end, sum, at, filter);
   }
 }
 
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) conv_##WORD(const T *x, const T *w, T *y, Conv c, Epilogue end) { conv_tiles<T>(x, w, y, c, end); }      \
-  KERNEL(256) conv_direct_##WORD(const T *x, const T *w, T *y, Conv c, Epilogue end) {                                 \
-    conv_direct<T>(x, w, y, c, end);                                                                                   \
+  KERNEL(256) conv_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue) {                                \
+    conv_tiles<T>(x, w, y, conv, epilogue);                                                                            \
   }
 HIPC_FLOATS(DEFINE)
+#undef DEFINE
+#define DEFINE(WORD, T)                                                                                                \
+  KERNEL(256) conv_direct_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue) {                         \
+    conv_direct<T>(x, w, y, conv, epilogue);                                                                           \
+  }
+HIPC_ALL_FLOATS(DEFINE)

@@ -9,6 +9,51 @@ namespace {
 constexpr int64_t GATHERED = 1 << 16;
 constexpr int64_t BLOCK_ROWS = 168;
 
+int32_t bad_shape(hipc_context *context, const char *what, int64_t found, int64_t expected) {
+  return hipc_error(context, HIPC_ERROR_SHAPE, "conv: %s is %lld, expected %lld", what, (long long)found,
+                    (long long)expected);
+}
+
+int32_t read_arguments(hipc_context *context, Conv &conv, const int64_t *strides, int64_t num_strides, const int64_t *pads,
+                       int64_t num_pads, const int64_t *dilations, int64_t num_dilations, int64_t groups) {
+  const hipc_tensor *x = conv.x, *w = conv.w, *y = conv.y;
+  int32_t spatial = x->rank - 2;
+  if (w->dtype != x->dtype || y->dtype != x->dtype)
+    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "conv of %s by %s to %s", dtype_name(x->dtype), dtype_name(w->dtype),
+                      dtype_name(y->dtype));
+  if (spatial < 1 || spatial > 3)
+    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "conv with %d spatial dimensions; 1 to 3 are supported", spatial);
+  if (w->rank != x->rank || y->rank != x->rank || num_strides != spatial || num_dilations != spatial || num_pads != 2 * spatial)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "conv: ranks of w and y and the attributes do not fit x of rank %d", x->rank);
+  conv.images = x->shape[0], conv.groups = groups, conv.channels = w->shape[1];
+  if (groups < 1 || w->shape[0] % groups) return bad_shape(context, "the number of filters modulo group", 1, 0);
+  conv.filters = w->shape[0] / groups;
+  if (x->shape[1] != conv.channels * groups)
+    return bad_shape(context, "the number of channels of x", x->shape[1], conv.channels * groups);
+  if (y->shape[0] != conv.images) return bad_shape(context, "the number of images of y", y->shape[0], conv.images);
+  if (y->shape[1] != w->shape[0]) return bad_shape(context, "the number of channels of y", y->shape[1], w->shape[0]);
+  for (int axis = 0; axis < 3; axis++) {
+    conv.in[axis] = conv.out[axis] = conv.kernel[axis] = conv.strides[axis] = conv.dilations[axis] = 1;
+    conv.pads[axis] = 0;
+  }
+  for (int32_t i = 0; i < spatial; i++) {
+    int axis = 3 - spatial + i;
+    conv.in[axis] = x->shape[2 + i], conv.out[axis] = y->shape[2 + i], conv.kernel[axis] = w->shape[2 + i];
+    conv.strides[axis] = strides[i], conv.dilations[axis] = dilations[i], conv.pads[axis] = pads[i];
+    if (strides[i] < 1 || dilations[i] < 1)
+      return hipc_error(context, HIPC_ERROR_VALUE, "conv: strides and dilations must be positive");
+    int64_t room = conv.in[axis] + pads[i] + pads[spatial + i] - (conv.kernel[axis] - 1) * dilations[i] - 1;
+    int64_t expected = room < 0 ? 0 : room / strides[i] + 1;
+    if (conv.out[axis] != expected) return bad_shape(context, "a spatial extent of y", conv.out[axis], expected);
+  }
+  conv.in_size = extent(x, 2, x->rank), conv.out_size = extent(y, 2, y->rank), conv.taps = extent(w, 2, w->rank);
+  if (conv.bias && (elements(conv.bias) != w->shape[0] || conv.bias->dtype != y->dtype))
+    return bad_shape(context, "the number of elements of bias", elements(conv.bias), w->shape[0]);
+  if (conv.residual && (elements(conv.residual) != elements(y) || conv.residual->dtype != y->dtype))
+    return bad_shape(context, "the number of elements of residual", elements(conv.residual), elements(y));
+  return HIPC_OK;
+}
+
 // A kernel of one tap that moves nothing: rows of pixels need not be told apart.
 void flatten_pointwise(Conv &conv) {
   for (int axis = 0; axis < 3; axis++)
@@ -163,7 +208,7 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
   conv.x = x, conv.w = w, conv.bias = bias, conv.residual = residual, conv.y = y;
   conv.activation = (Activation)activation;
   conv.activation_alpha = activation_alpha, conv.activation_beta = activation_beta;
-  if (int32_t status = read_conv(context, conv, strides, num_strides, pads, num_pads, dilations, num_dilations, group))
+  if (int32_t status = read_arguments(context, conv, strides, num_strides, pads, num_pads, dilations, num_dilations, group))
     return status;
   if (elements(y) == 0) return HIPC_OK;
   if (x->dtype == F64) return conv_plain(context, conv);

@@ -1,4 +1,4 @@
-// A pooling window in normal form, shared by the pooling operators of the host and of GPUs.
+// A pooling window in normal form, shared by the pooling operators.
 #pragma once
 #include "hipc_host.h"
 
@@ -36,45 +36,8 @@ struct WindowAttributes {
   bool ceil_mode;
 };
 
-inline int32_t window_extent(hipc_context *context, const char *op, const char *what, int64_t found, int64_t expected) {
-  return hipc_error(context, HIPC_ERROR_SHAPE, "%s: %s is %lld, expected %lld", op, what, (long long)found,
-                    (long long)expected);
-}
-
-inline int32_t read_window(hipc_context *context, const char *op, const hipc_tensor *x, const hipc_tensor *y,
-                          const WindowAttributes &a, Window &window) {
-  int32_t spatial = x->rank - 2;
-  if (spatial < 1 || spatial > 3)
-    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "%s with %d spatial dimensions; 1 to 3 are supported", op, spatial);
-  if (y->rank != x->rank || a.num_kernel != spatial || a.num_strides != spatial || a.num_dilations != spatial ||
-      a.num_pads != 2 * spatial)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the rank of y and the attributes do not fit x of rank %d", op, x->rank);
-  if (y->dtype != x->dtype)
-    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "%s of %s to %s", op, dtype_name(x->dtype), dtype_name(y->dtype));
-  for (int32_t i = 0; i < 2; i++)
-    if (y->shape[i] != x->shape[i]) return window_extent(context, op, "an outer extent of y", y->shape[i], x->shape[i]);
-  for (int axis = 0; axis < 3; axis++) {
-    window.in[axis] = window.out[axis] = window.kernel[axis] = window.strides[axis] = window.dilations[axis] = 1;
-    window.before[axis] = window.after[axis] = 0;
-  }
-  for (int32_t i = 0; i < spatial; i++) {
-    int axis = 3 - spatial + i;
-    window.in[axis] = x->shape[2 + i], window.out[axis] = y->shape[2 + i];
-    window.kernel[axis] = a.kernel[i], window.strides[axis] = a.strides[i], window.dilations[axis] = a.dilations[i];
-    window.before[axis] = a.pads[i], window.after[axis] = a.pads[spatial + i];
-    if (a.kernel[i] < 1 || a.strides[i] < 1 || a.dilations[i] < 1)
-      return hipc_error(context, HIPC_ERROR_VALUE, "%s: kernel, strides and dilations must be positive", op);
-    int64_t padded = window.in[axis] + a.pads[i] + a.pads[spatial + i];
-    int64_t room = padded - (a.kernel[i] - 1) * a.dilations[i] - 1;
-    // With ceil_mode the last window must still start inside the input or the padding before it.
-    int64_t expected = room < 0 ? 0
-                       : a.ceil_mode ? min(ceil_div(room, a.strides[i]) + 1, ceil_div(window.in[axis] + a.pads[i], a.strides[i]))
-                                     : room / a.strides[i] + 1;
-    if (window.out[axis] != expected) return window_extent(context, op, "a spatial extent of y", window.out[axis], expected);
-  }
-  window.planes = extent(x, 0, 2), window.in_size = extent(x, 2, x->rank);
-  return HIPC_OK;
-}
+int32_t read_window(hipc_context *context, const char *op, const hipc_tensor *x, const hipc_tensor *y,
+                    const WindowAttributes &attributes, Window &window);
 
 // Element type that a storage type stands for: compiled code does not tell signed integers from unsigned.
 inline int32_t with_sign(int32_t dtype, bool is_unsigned) {

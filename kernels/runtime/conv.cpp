@@ -1,36 +1,26 @@
 // hipc_conv on GPUs.
-#include "../host/conv.h"
-#include "gpu.h"
+#include "../host/gemm.h"
+#include "window.h"
 
 using namespace hipc;
 
 namespace {
 
-constexpr const char *OP = "conv";
-constexpr int64_t TILE = 64;
-// Groups with fewer filters leave most of a tile empty.
-constexpr int64_t FEW_FILTERS = 8;
+constexpr int64_t TILE = 64, FEW_FILTERS = 4;
 
-// As kernels/device/conv.hip declares them.
-struct Normal {
-  int64_t in[3], out[3], kernel[3], strides[3], dilations[3], pads[3];
-  int64_t channels, filters, groups, images;
+// As kernels/device/conv.hip and hipc_math.h declare them.
+struct Conv {
+  Window window;
+  int32_t groups, channels, filters, images, in_size, out_size, taps;
 };
-struct Ending {
+struct Ends {
   const void *bias, *residual;
   float alpha, first, second;
   int32_t activation;
 };
 
-Normal normal_of(const Conv &conv) {
-  Normal normal;
-  for (int axis = 0; axis < 3; axis++) {
-    normal.in[axis] = conv.in[axis], normal.out[axis] = conv.out[axis], normal.kernel[axis] = conv.kernel[axis];
-    normal.strides[axis] = conv.strides[axis], normal.dilations[axis] = conv.dilations[axis];
-    normal.pads[axis] = conv.pads[axis];
-  }
-  normal.channels = conv.channels, normal.filters = conv.filters, normal.groups = conv.groups, normal.images = conv.images;
-  return normal;
+int32_t wrong(hipc_context *context, const char *what, int64_t found, int64_t expected) {
+  return hipc_error(context, HIPC_ERROR_SHAPE, "conv: %s is %lld, expected %lld", what, (long long)found, (long long)expected);
 }
 
 } // namespace
@@ -39,20 +29,36 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
                               const hipc_tensor *residual, hipc_tensor *y, const int64_t *strides, int64_t num_strides,
                               const int64_t *pads, int64_t num_pads, const int64_t *dilations, int64_t num_dilations,
                               int64_t group, int64_t activation, double activation_alpha, double activation_beta) {
+  HIPC_TRY(check_contiguous(context, "conv", x, w, bias, residual, y));
+  if (x->rank != w->rank || x->rank < 3)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "conv of ranks %d and %d", x->rank, w->rank);
+  bool is_half_or_float = x->dtype == F32 || x->dtype == F16 || x->dtype == BF16;
+  if ((!is_half_or_float && x->dtype != F64) || w->dtype != x->dtype || y->dtype != x->dtype ||
+      (bias && bias->dtype != x->dtype) || (residual && residual->dtype != x->dtype))
+    return unsupported_dtype(context, "conv", x->dtype);
+  WindowAttributes attributes{w->shape + 2, strides, pads, dilations, w->rank - 2, num_strides, num_pads, num_dilations, false};
   Conv conv{};
-  conv.x = x, conv.w = w, conv.bias = bias, conv.residual = residual, conv.y = y;
-  HIPC_TRY(read_conv(context, conv, strides, num_strides, pads, num_pads, dilations, num_dilations, group));
-  HIPC_TRY(check_contiguous(context, OP, x, w, bias, residual, y));
-  if (x->dtype != F32 && x->dtype != F16 && x->dtype != BF16) return unsupported_dtype(context, OP, x->dtype);
+  HIPC_TRY(read_window(context, "conv", x, y, attributes, &conv.window));
+  int64_t filters = w->shape[0], channels = w->shape[1];
+  if (group < 1 || filters % group) return wrong(context, "the number of filters over groups", filters, group);
+  if (x->shape[1] != channels * group) return wrong(context, "the number of channels", x->shape[1], channels * group);
+  if (y->shape[0] != x->shape[0] || y->shape[1] != filters) return wrong(context, "the number of channels of y", y->shape[1], filters);
+  if (bias && elements(bias) != filters) return wrong(context, "the number of elements of bias", elements(bias), filters);
+  if (residual && elements(residual) != elements(y))
+    return wrong(context, "the number of elements of residual", elements(residual), elements(y));
+  if (x->dtype == F64 && activation != ACT_NONE)
+    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "conv of double with an activation");
   if (elements(y) == 0) return HIPC_OK;
-  Ending end{bias ? bias->data : nullptr, residual ? residual->data : nullptr, 1.0f, (float)activation_alpha,
-               (float)activation_beta, (int32_t)activation};
-  if (conv.filters < FEW_FILTERS && conv.groups > 1)
-    return launch(context, kernel_name("conv_direct", x->dtype), over(context, elements(y)), x->data, w->data, y->data,
-                  normal_of(conv), end);
-  Launch tiles;
-  tiles.grid[0] = (uint32_t)(ceil_div(conv.filters, TILE) * ceil_div(conv.out_size, TILE));
-  tiles.grid[1] = (uint32_t)min<int64_t>(conv.images * conv.groups, 0xffff);
-  tiles.block[0] = 256;
-  return launch(context, kernel_name("conv", x->dtype), tiles, x->data, w->data, y->data, normal_of(conv), end);
+  conv.groups = (int32_t)group, conv.channels = (int32_t)channels, conv.filters = (int32_t)(filters / group);
+  conv.images = (int32_t)x->shape[0], conv.in_size = (int32_t)extent(x, 2, x->rank);
+  conv.out_size = (int32_t)extent(y, 2, y->rank), conv.taps = (int32_t)extent(w, 2, w->rank);
+  Ends ends{bias ? bias->data : nullptr, residual ? residual->data : nullptr, 1, (float)activation_alpha,
+            (float)activation_beta, (int32_t)activation};
+  bool tiled = is_half_or_float && conv.filters > FEW_FILTERS && channels * conv.taps < INT32_MAX;
+  Launch grid = over(context, elements(y));
+  if (tiled) {
+    grid.grid[0] = (uint32_t)(ceil_div((int64_t)conv.filters, TILE) * ceil_div((int64_t)conv.out_size, TILE));
+    grid.grid[1] = (uint32_t)min<int64_t>((int64_t)conv.images * group, 0xffff);
+  }
+  return launch(context, kernel_name(tiled ? "conv" : "conv_direct", x->dtype), grid, x->data, w->data, y->data, conv, ends);
 }

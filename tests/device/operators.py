@@ -33,16 +33,11 @@ TOLERANCE = {"float64": 1e-12, "float32": 3e-6, "float16": 2e-3, "bfloat16": 1.6
 @cache
 def _program() -> Program:
     """All of the runtime for GPUs."""
-    bitcode = Path(host_build().build_gpu(host.CACHE)["amd"])
+    bitcode = Path(host.build().build_gpu(host.CACHE)["amd"])
     module = llvm.parse_bitcode(bitcode.read_bytes())
     machine = cpu.host().target_machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return Program([machine.emit_object(module)])
-
-
-def host_build() -> Any:
-    """The module `kernels/build.py`."""
-    return gpu.build()
 
 
 @cache
