@@ -82,6 +82,12 @@ HIPBLASLT_LIBRARY = Knob(
     "HIPC_HIPBLASLT_LIBRARY", "", "Path of hipBLASLt (or of cuBLASLt); empty: where the loader or ROCm has it."
 )
 
+BUILD_GPUS = Knob(
+    "HIPC_BUILD_GPUS",
+    "",
+    "GPU architectures that `kernels/build.py` builds device kernels for, separated by commas; empty: all.",
+)
+
 KNOBS = (
     PLUGINS,
     PIPELINE,
@@ -94,6 +100,7 @@ KNOBS = (
     HIP_PLATFORM,
     HIP_LIBRARY,
     HIPBLASLT_LIBRARY,
+    BUILD_GPUS,
 )
 
 

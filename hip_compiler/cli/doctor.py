@@ -54,6 +54,7 @@ def _parts() -> Iterator[Finding]:
     yield _try("MLIR bindings", _bindings)
     yield _try("LLVM", _llvm)
     yield _try("native files", _native)
+    yield _gpus()
 
 
 def _try(check: str, action: Callable[[], str]) -> Finding:
@@ -83,6 +84,18 @@ def _native() -> str:
 
     found = native.find()
     return f"{found.bitcode} ({found.level})"
+
+
+def _gpus() -> Finding:
+    """What HIP finds. A machine without a GPU lacks nothing that compiling needs."""
+    from hip_compiler.runtime import device
+
+    try:
+        found = device.devices()
+    except HipCompilerError as error:
+        return "GPUs", "absent", f"{error.what}: {error.why.splitlines()[0]}" if error.why else error.what
+    names = ", ".join(f"{gpu.number}: {gpu.architecture} {gpu.name} ({gpu.memory >> 30} GiB)" for gpu in found)
+    return "GPUs", "ok" if found else "absent", names or "HIP finds none"
 
 
 def _plugins() -> Iterator[Finding]:

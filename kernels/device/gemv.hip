@@ -51,12 +51,13 @@ DEVICE void gemv_rows(const T *a, const T *b, T *y, i64 n, i64 k, i32 split, Epi
       }
     }
   }
+  // Every lane has all sums: each ends one.
+  f32 own = 0;
   UNROLL for (int r = 0; r < ROWS; r++) {
-    UNROLL for (int m = 0; m < M; m++) {
-      if ((int)lane() == r * M + m && first + r < n)
-        y[m * n + first + r] = finish<T>(epilogue, sums[r][m], m * n + first + r, first + r);
-    }
+    UNROLL for (int m = 0; m < M; m++) own = (int)lane() == r * M + m ? sums[r][m] : own;
   }
+  i64 column = first + lane() / M, row = lane() % M;
+  if (lane() < ROWS * M && column < n) y[row * n + column] = finish<T>(epilogue, own, row * n + column, column);
 }
 
 // b is [k][n]. A lane sums COUNT neighbouring columns over the depths of its wave; waves of a block and blocks along y

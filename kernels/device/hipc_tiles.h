@@ -66,7 +66,15 @@ template <class T> struct Operand {
 // TILE_THREADS take part.
 template <class T, class A, class B, class Keep>
 DEVICE void multiply_tiles(const A &a, const B &b, i64 first_row, i64 first_column, i64 k, Keep keep) {
-  SHARED T left[TILE][DEPTH + PAD], right[TILE][DEPTH + PAD];
+  // What has been multiplied makes room for the sums.
+  union Memory {
+    struct {
+      T left[TILE][DEPTH + PAD], right[TILE][DEPTH + PAD];
+    };
+    f32 sums[TILE][TILE + 1];
+  };
+  SHARED Memory memory;
+  auto &left = memory.left, &right = memory.right;
   constexpr int WAVES = TILE_THREADS / WAVE, COLUMNS = 16 / WAVES;  // tiles of 16 that a wave computes, side by side
   int own_row = (int)wave() % 4 * 16, own_column = (int)wave() / 4 * COLUMNS * 16;
   Tile sums[COLUMNS];
@@ -89,8 +97,13 @@ DEVICE void multiply_tiles(const A &a, const B &b, i64 first_row, i64 first_colu
   }
   UNROLL for (int c = 0; c < COLUMNS; c++) {
     UNROLL for (int i = 0; i < Tile::COUNT; i++)
-      keep(first_row + own_row + Tile::row(i), first_column + own_column + c * 16 + Tile::column(i), sums[c].at[i]);
+      memory.sums[own_row + Tile::row(i)][own_column + c * 16 + Tile::column(i)] = sums[c].at[i];
   }
+  barrier();
+  // One copy of what ends an element, neighbouring threads side by side.
+  _Pragma("unroll 1") for (int at = (int)thread(); at < TILE * TILE; at += TILE_THREADS)
+    keep(first_row + at / TILE, first_column + at % TILE, memory.sums[at / TILE][at % TILE]);
+  barrier();
 }
 
 } // namespace hipc

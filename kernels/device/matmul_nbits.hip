@@ -109,11 +109,10 @@ DEVICE void gemv(const T *a, const Weights &w, const T *bias, T *y, i64 m, i32 s
     add_waves<ROWS * M>(sums, split, part);
     if (part != 0) return;
   }
-  UNROLL for (int i = 0; i < ROWS * M; i++) {
-    i64 row = first + i / M;
-    if ((int)lane() == i && row < w.n && i % M < m)
-      y[i % M * w.n + row] = narrow<T>(sums[i] + (bias ? widen(bias[row]) : 0.0f));
-  }
+  f32 own = 0;
+  UNROLL for (int i = 0; i < ROWS * M; i++) own = (int)lane() == i ? sums[i] : own;
+  i64 row = first + lane() / M, line = lane() % M;
+  if (lane() < ROWS * M && row < w.n && line < m) y[line * w.n + row] = narrow<T>(own + (bias ? widen(bias[row]) : 0.0f));
 }
 
 // Any block, type of scales and zero points, and alignment: a wave an element of y.

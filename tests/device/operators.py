@@ -33,16 +33,11 @@ TOLERANCE = {"float64": 1e-12, "float32": 3e-6, "float16": 2e-3, "bfloat16": 1.6
 @cache
 def _program() -> Program:
     """All of the runtime for GPUs."""
-    bitcode = Path(host_build().build_gpu(host.CACHE)["amd"])
+    bitcode = Path(host.build().build_gpu(host.CACHE)["amd"])
     module = llvm.parse_bitcode(bitcode.read_bytes())
     machine = cpu.host().target_machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return Program([machine.emit_object(module)])
-
-
-def host_build() -> Any:
-    """The module `kernels/build.py`."""
-    return gpu.build()
 
 
 @cache
@@ -81,7 +76,10 @@ def call(
         RunError: the function, or the end of the run, returned a status other than 0.
     """
     hip = make_hip(architecture, load=None)
-    files = {"device/index": f"{architecture}\n".encode(), f"device/{architecture}.library": library(architecture, *sources)}
+    files = {
+        "device/index": f"{architecture}\n".encode(),
+        f"device/{architecture}.library": library(architecture, *sources),
+    }
     state = _Context("amd", files, 0, False, 0)
     taken: list[int] = []
 

@@ -103,7 +103,18 @@ def test_a_position_outside_the_tables_ends_the_run(make_hip: MakeHip) -> None:
     x, table = draw((1, 1, 2, 4), np.float32), draw((3, 2), np.float32)
     positions = np.array([[1, 3]], np.int64)
     with pytest.raises(RunError, match="position"):
-        call(make_hip, "gfx1151", CACHES, "hipc_rotary", [x, table, table, positions], [(x.shape, np.float32)], 1, 4, 0, 0)
+        call(
+            make_hip,
+            "gfx1151",
+            CACHES,
+            "hipc_rotary",
+            [x, table, table, positions],
+            [(x.shape, np.float32)],
+            1,
+            4,
+            0,
+            0,
+        )
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(np.uint8, 5), (np.float16, 8), (np.float32, 3), (np.float64, 6)])

@@ -116,7 +116,7 @@ class Module:
 
 
 def pack(kernel: KernelInfo, values: Sequence[int | float | bytes | np.generic]) -> bytes:
-    """An argument block from values in order: addresses and whole numbers, floats, numpy scalars, structures as bytes."""
+    """An argument block from values in order: whole numbers, addresses, floats, numpy scalars, structures as bytes."""
     arguments = [argument for argument in kernel.arguments if not argument.kind.startswith("hidden_")]
     result = bytearray(max((argument.offset + argument.size for argument in arguments), default=0))
     for argument, value in zip(arguments, values, strict=True):

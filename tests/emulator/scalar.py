@@ -58,7 +58,9 @@ def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
         values: dict[str, Array] = {}
         for key in translated.inputs:
             if key in sources:
-                values[key] = group.scalar(*sources[key], literal)
+                # A 64-bit scalar reads inline constants as doubles, and literals as they are.
+                operand, bits = sources[key]
+                values[key] = group.scalar(operand, bits, literal, operand != 255)
             elif key == "D0":
                 values[key] = group.scalar(target, target_bits)
             elif key == "SCC":
@@ -89,8 +91,10 @@ _SEARCHES = {
 
 
 def find_bit(value: Array, width: int, end: str) -> Array:
-    """uint32: trailing zeros (`first`), leading zeros (`last`) or leading sign bits (`sign`) of a value; all ones when no
-    bit is found."""
+    """uint32: trailing zeros (`first`), leading zeros (`last`) or leading sign bits (`sign`) of a value.
+
+    All ones when no bit is found.
+    """
     if end == "sign":
         value = value ^ np.where(value >> value.dtype.type(width - 1) != 0, ~value.dtype.type(0), value.dtype.type(0))
     wide = value.astype(np.uint64)
