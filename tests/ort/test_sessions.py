@@ -17,7 +17,7 @@ import pytest
 import hip_compiler
 from hip_compiler.ort import OPTIONS, PROVIDER, connect, register
 from hip_compiler.ort.provider import PROGRAMS
-from tests.ort.models import COLUMNS, INNER, check, make, node, plain, product, session, source, values
+from tests.ort.models import BY_NAME, COLUMNS, INNER, check, make, node, plain, product, session, source, values
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,8 @@ def test_registering_again_adds_no_device() -> None:
     assert len(register()) == len(register()) == 1
 
 
-def test_by_name(model: onnx.ModelProto) -> None:
+@pytest.mark.parametrize("_", [BY_NAME])
+def test_by_name(model: onnx.ModelProto, _: bool) -> None:
     register()
     named = onnxruntime.InferenceSession(
         source(model), providers=[(PROVIDER, {"opt_level": "1"}), "CPUExecutionProvider"]
@@ -194,7 +195,7 @@ def test_extents_that_contradict_each_other_are_an_error() -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-@pytest.mark.parametrize("by_name", [False, True], ids=["devices", "name"])
+@pytest.mark.parametrize("by_name", [pytest.param(False, id="devices"), BY_NAME])
 def test_options_that_cannot_be_taken_are_errors(
     model: onnx.ModelProto, options: dict[str, str], message: str, by_name: bool
 ) -> None:
@@ -248,6 +249,7 @@ def test_a_cache_grows_in_its_own_buffer() -> None:
     inputs: dict[str, Any] = {name: [1, "s", heads * size] for name in "qkv"}
     inputs |= {"past_k": cache, "past_v": cache, "last": (6, [1]), "total": (6, [])}
     model = make([attention], inputs, {"y": [1, "s", heads * size], "present_k": cache, "present_v": cache})
+    assert hip_compiler.compile(model).metadata.shared == (("past_k", "present_k"), ("past_v", "present_v"))
     made, reference = session(model, {"strict": "1"}), plain(model)
     buffers = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(cache, np.float32)) for name in ("k", "v")}
     own = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(cache, np.float32)) for name in ("k", "v")}
