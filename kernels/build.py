@@ -74,12 +74,19 @@ def gpu_levels(arch: str) -> tuple[Level, ...]:
     )
 
 
-def build_gpu(out: Path = DEFAULT_OUT, arch: str | None = None, compiler: Compiler | None = None) -> dict[str, Path]:
-    """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, by platform of HIP."""
+def build_gpu(
+    out: Path = DEFAULT_OUT,
+    arch: str | None = None,
+    compiler: Compiler | None = None,
+    sources: Sequence[Path] | None = None,
+) -> dict[str, Path]:
+    """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, or some sources of it, by platform of HIP."""
     arch = arch or host_architecture()
+    chosen = gpu_sources() if sources is None else sources
     # It shares headers with the host runtime; they are part of the cache's key.
     includes = (INCLUDE, HOST)
-    return build_bitcode(gpu_sources(), out, gpu_levels(arch), includes, arch=arch, stem="gpu", compiler=compiler)
+    stem = "gpu" if sources is None else "gpu-part"
+    return build_bitcode(chosen, out, gpu_levels(arch), includes, arch=arch, stem=stem, compiler=compiler)
 
 
 def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:

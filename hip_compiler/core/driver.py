@@ -16,7 +16,7 @@ from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.codegen.device import take_device_code
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_runtime
+from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, refused_by_claims, target_runtime
 from hip_compiler.core.device import callable_symbols, choose_architectures, device_files
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
@@ -126,6 +126,8 @@ def _compile(
         module = import_model(model, context, pool, findings=findings)
     symbols = callable_symbols(registry, target)
     passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols)
+    with context, ir.Location.unknown():
+        findings += refused_by_claims(module, passes)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         try:

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hip_compiler import knobs
 from hip_compiler.core.driver import compile_model, compile_native
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.ort.claim import claim
@@ -21,6 +20,7 @@ from hip_compiler.registry.registry import load_registry
 from hip_compiler.runtime import abi, native
 from hip_compiler.runtime.load import Loaded, load_folder
 from hip_compiler.runtime.native_file import NativeArtifact, shared_numbers
+from hip_compiler.runtime.state import Placement
 
 PROVIDER = "HipExecutionProvider"
 LIBRARY = "libhip_ep.so"
@@ -217,7 +217,7 @@ def _compile(request: Any, program: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
         compiled = compile_model(_model_of(asked), settings.compile_options)
         threads = settings.values["num_threads"] or knobs.NUM_THREADS.read()
-        loaded = load_folder(compiled.artifact, threads)
+        loaded = load_folder(compiled.artifact, Placement(threads))
         made = program.contents
         made.state = loaded.state.pointer
         made.compute = loaded.state.address(abi.COMPUTE)

@@ -35,7 +35,8 @@ ARCHITECTURES = (*AMD_ARCHITECTURES, *NVIDIA_ARCHITECTURES)
 
 FLAGS = (
     "-std=c++20",
-    "-O3",
+    # At -O3 loops are copied for every uniform condition in them: much code, no speed.
+    "-O2",
     "-Wall",
     "-Wextra",
     "-Werror",

@@ -92,7 +92,24 @@ DEVICE void linear(const T *x, const T *norm, const T *weight, const T *up, T *y
   }
 }
 
+// What products of many rows end with: y = activation(gate) * up + bias + residual; `up` may be missing.
+template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
+  for (i64 i = global_thread(); i < count; i += global_threads()) {
+    f32 value = activate(widen(gate[i]), end);
+    if (up) value *= widen(up[i]);
+    if (end.bias) value += widen(((const T *)end.bias)[i % n]);
+    if (end.residual) value += widen(((const T *)end.residual)[i]);
+    y[i] = narrow<T>(value);
+  }
+}
+
 } // namespace
+
+#define COMBINE(WORD, T)                                                                                               \
+  KERNEL(BLOCK) linear_combine_##WORD(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {              \
+    combine<T>(gate, up, y, end, count, n);                                                                            \
+  }
+HIPC_FLOATS(COMBINE)
 
 #define LINEAR(WORD, T, M)                                                                                             \
   KERNEL(BLOCK) linear_m##M##_##WORD(const T *x, const T *norm, const T *weight, const T *up, T *y, Epilogue end,      \

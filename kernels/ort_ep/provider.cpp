@@ -185,7 +185,7 @@ OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, Fu
     TRY(make_context(api, settings, graph, fused, made_contexts++, answer.text(), context));
     node.native = new NativeModel;
     if (!node.native) return api.no_memory();
-    if (!node.native->open_file(answer.text(), "", settings.num_threads, why))
+    if (!node.native->open_file(answer.text(), "", settings.placement, why))
       return api.fail("hip-compiler: the native artifact does not load: %s", why.text());
   }
   Bytes shared;

@@ -30,6 +30,10 @@ inline const void *host_view(hipc_context *context, const void *device, void *bu
   if (const void *constant = host_constant(context, device)) return constant;
   return hipc_read(context, buffer, device, bytes) == HIPC_OK ? buffer : nullptr;
 }
+// A word that kernels set when a number among their inputs points outside of a tensor; they leave memory alone then. The
+// host looks at it when the run has ended, and the run fails. NULL: there is no memory (the error is kept).
+enum Fault : int32_t { FAULT_NONE = 0, FAULT_POSITION = 1, FAULT_INDEX = 2 };
+int32_t *device_fault(hipc_context *context);
 // In the order of the stream: every byte becomes `byte`.
 int32_t device_fill(hipc_context *context, void *device, uint8_t byte, int64_t bytes);
 
@@ -71,20 +75,6 @@ inline KernelName kernel_name_of_size(const char *family, int64_t bytes) {
   snprintf(name.text, sizeof name.text, "%s_b%lld", family, (long long)bytes);
   return name;
 }
-
-// ---- kernels that the runtime itself launches -------------------------------------------------------------------
-// For T in f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64; sums of floats in float32 or wider, of integers
-// wrapping. `activation` is an Activation of ../host/gemm.h.
-//
-// matmul_T(const T *a, const T *b, const T *bias, const T *residual, T *y, int64_t m, int64_t n, int64_t k,
-//          int64_t a_row, int64_t a_column, int64_t b_row, int64_t b_column, int64_t a_matrix, int64_t b_matrix,
-//          double alpha, double activation_alpha, double activation_beta, int32_t activation)
-//   y[z] = activation(alpha * a[z] @ b[z] + bias) + residual[z], for the matrices z of the grid's third axis. Element (i, l)
-//   of a[z] is a[z * a_matrix + i * a_row + l * a_column], and so for b; y and residual are contiguous; bias [n] and
-//   residual may be NULL. A block of 256 threads computes 64 x 64 elements: the grid is (ceil(n / 64), ceil(m / 64), matrices).
-// epilogue_T(T *y, const T *bias, const T *residual, int64_t count, int64_t n, double activation_alpha,
-//            double activation_beta, int32_t activation)   floats only
-//   y = activation(y + bias) + residual over `count` elements in rows of n, with the stride of the grid.
 
 // ---- launches ---------------------------------------------------------------------------------------------------
 // A launch of `threads`-wide blocks for kernels that walk `count` elements with the stride of their grid: no more blocks

@@ -89,6 +89,15 @@ int32_t copy_inputs(hipc_context *context, const hipc_io *io) {
   return run_bytes ? submit_copy(context, UPLOAD, run_device, run_pinned, run_bytes) : (int32_t)HIPC_OK;
 }
 
+// What kernels of a run that has ended reported.
+int32_t check_fault(hipc_context *context) {
+  int32_t *word = (int32_t *)context->fault.memory, fault = word ? *word : 0;
+  if (fault == FAULT_NONE) return HIPC_OK;
+  *word = FAULT_NONE;
+  return hipc_error(context, HIPC_ERROR_INDEX, "a %s among the inputs is outside of its tensor",
+                    fault == FAULT_POSITION ? "position of a cache" : "value that is used as an index");
+}
+
 // The stream of the run: behind the last run's, whose arenas it shares.
 int32_t choose_stream(hipc_context *context, const hipc_io *io) {
   hipStream_t stream = io->stream ? io->stream : context->own_stream;
@@ -106,6 +115,7 @@ int32_t begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *s
   context->run++;
   context->num_host_outputs = 0;
   recycle_memory(context);
+  if (!context->pending) HIPC_TRY(check_fault(context));
   HIPC_TRY(check_inputs(context, io, specs, num_inputs, num_symbols));
   HIPC_TRY(choose_stream(context, io));
   HIPC_TRY(place_inputs(context, io));
@@ -153,10 +163,18 @@ int32_t finish(hipc_context *context) {
     memcpy(output.host, pinned, (size_t)output.bytes);
     pinned += round_up(output.bytes, 64);
   }
-  return HIPC_OK;
+  return check_fault(context);
 }
 
 } // namespace
+
+int32_t *hipc::device_fault(hipc_context *context) {
+  if (!context->fault.memory) {
+    if (!reserve_pinned(context, &context->fault, sizeof(int32_t))) return nullptr;
+    memset(context->fault.memory, 0, (size_t)context->fault.bytes);
+  }
+  return (int32_t *)context->fault.memory;
+}
 
 HIPC_EXPORT int32_t hipc_begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *specs,
                                int64_t num_inputs, int64_t num_symbols) {
@@ -235,6 +253,6 @@ int32_t hipc::wait_pending(hipc_context *context) {
 }
 
 void hipc::release_io(hipc_context *context) {
-  Pinned *const all[] = {&context->staged_inputs, &context->staged_outputs, &context->small, context->chunks, context->chunks + 1};
+  Pinned *const all[] = {&context->staged_inputs, &context->staged_outputs, &context->small, &context->fault, context->chunks, context->chunks + 1};
   for (Pinned *pinned : all) free_pinned(context, pinned);
 }
