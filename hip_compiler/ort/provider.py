@@ -20,7 +20,6 @@ from hip_compiler.registry.registry import load_registry
 from hip_compiler.runtime import abi, native
 from hip_compiler.runtime.load import Loaded, load_folder
 from hip_compiler.runtime.native_file import NativeArtifact, shared_numbers
-from hip_compiler.runtime.state import Placement
 
 PROVIDER = "HipExecutionProvider"
 LIBRARY = "libhip_ep.so"
@@ -216,8 +215,7 @@ def _claim(request: Any, nodes: int, groups: Any) -> int:
 def _compile(request: Any, program: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
         compiled = compile_model(_model_of(asked), settings.compile_options)
-        threads = settings.values["num_threads"] or knobs.NUM_THREADS.read()
-        loaded = load_folder(compiled.artifact, Placement(threads))
+        loaded = load_folder(compiled.artifact, settings.placement)
         made = program.contents
         made.state = loaded.state.pointer
         made.compute = loaded.state.address(abi.COMPUTE)
