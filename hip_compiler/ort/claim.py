@@ -13,7 +13,7 @@ from hip_compiler.core.frontend.load import LoadedModel
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.dtypes import BY_ONNX
 from hip_compiler.errors import HipCompilerError, Unsupported
-from hip_compiler.ort.graph import extract, name_nodes, reads, value_types
+from hip_compiler.ort.graph import extract, name_nodes, nested, reads, value_types
 from hip_compiler.registry.registry import Registry
 
 LEFT = -1
@@ -94,6 +94,11 @@ class _Division:
         makers = {name: number for number, node in enumerate(self.nodes) for name in node.output if name}
         self.feeds = [{makers[name] for name in names if name in makers} for names in self.reads]
         self.reasons: dict[int, str] = {}
+        for number, node in enumerate(self.nodes):
+            for inner in (node, *nested(node)):
+                hidden = [attribute.name for attribute in inner.attribute if not attribute.type]
+                if hidden:
+                    self._leave(number, f"ONNX Runtime does not hand over attribute '{hidden[0]}' of {inner.op_type}")
 
     def run(self) -> Claim:
         self._check([number for number in range(len(self.nodes)) if number not in self.reasons])

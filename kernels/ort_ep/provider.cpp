@@ -55,8 +55,17 @@ void Provider::say(int level, const char *text) {
   api.drop(api.Logger_LogMessage(logger, level, text, "hip-compiler", 0, EP_NAME));
 }
 
+// An error of this call would be taken as "nothing is supported": it is kept for the compilation to report.
 OrtStatus *Provider::get_capability(OrtEp *self, const OrtGraph *graph, OrtEpGraphSupportInfo *support) {
-  return ((Provider *)self)->claim(graph, support);
+  auto provider = (Provider *)self;
+  const Api &api = provider->api;
+  OrtStatus *status = provider->claim(graph, support);
+  if (!status) return nullptr;
+  provider->settings.trouble.add(api.GetErrorMessage(status));
+  api.ReleaseStatus(status);
+  Array<const OrtNode *> nodes;
+  TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
+  return nodes.size ? provider->refuse(nodes, support) : nullptr;
 }
 
 OrtStatus *Provider::claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support) {
@@ -143,8 +152,7 @@ OrtStatus *Provider::leave(const Array<const OrtNode *> &nodes, OrtEpGraphSuppor
   return nullptr;
 }
 
-// An error of this call, or of making the provider, would be taken as "nothing is supported", and the session would run
-// on the CPU without a word. So a node is claimed, whose compilation then fails with `settings.trouble`.
+// For what cannot be: a node is claimed, whose compilation then fails with `settings.trouble`.
 OrtStatus *Provider::refuse(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support) {
   return fuse(support, nodes.data, 1);
 }

@@ -202,6 +202,32 @@ def test_or_left_whole(without_erf: None, capfd: pytest.CaptureFixture[str]) -> 
         check(made, model, {"x": values(3, INNER), "flag": np.array(flag)})
 
 
+def test_attributes_that_are_not_handed_over_keep_a_node_out(capfd: pytest.CaptureFixture[str]) -> None:
+    """The type of an empty optional value, of which ONNX Runtime's interface for providers knows nothing."""
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", INNER])
+    empty = helper.make_node("Optional", [], ["o"], name="empty", type=tensor)
+    model = make([empty, node("OptionalHasElement", "o", "has"), node("Exp", "x", "y")], {"x": ["n", INNER]}, {})
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", INNER]))
+    model.graph.output.append(helper.make_tensor_value_info("has", TensorProto.BOOL, []))
+    made = session(model)
+    printed = capfd.readouterr().err
+    assert "Optional (empty): " in printed
+    outputs = made.run(None, {"x": values(2, INNER)})
+    np.testing.assert_allclose(outputs[0], np.exp(values(2, INNER)), rtol=1e-5)
+    assert not outputs[1]
+
+
+def test_lists_of_text_are_handed_over(capfd: pytest.CaptureFixture[str]) -> None:
+    encoder = helper.make_node(
+        "LabelEncoder", ["x"], ["y"], name="labels", domain="ai.onnx.ml", keys_int64s=[1, 2], values_strings=["a", "bc"]
+    )
+    model = make([encoder], {"x": (TensorProto.INT64, [3])}, {"y": (TensorProto.STRING, [3])})
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
+    made = session(model)
+    assert "ai.onnx.ml::LabelEncoder (labels): " in capfd.readouterr().err
+    assert made.run(None, {"x": np.array([2, 1, 2])})[0].tolist() == ["bc", "a", "bc"]
+
+
 def test_an_initialiser_that_a_feed_may_replace() -> None:
     model = product()
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [INNER, COLUMNS]))
