@@ -25,7 +25,7 @@ LIBRARY = "libhip_ep.so"
 # The oldest C library that the provider can then be loaded with, where the compiler can choose.
 GLIBC = "2.27"
 FLAGS = (
-    *("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"),
+    *("-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"),
     *("-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
     f'-DHIP_EP_VERSION="{VERSION}"',
 )
