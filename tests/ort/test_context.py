@@ -79,6 +79,22 @@ def test_it_runs_without_the_compiler(tmp_path: Path, embed: bool) -> None:
     alone(elsewhere / "c.onnx", product())
 
 
+def test_registering_needs_no_compiler(context: Path) -> None:
+    """`register()` where the MLIR bindings are missing: what was compiled before runs."""
+    code = """
+import sys
+sys.modules["torch_mlir"] = sys.modules["mlir"] = None
+import numpy as np, onnxruntime
+import hip_compiler.ort
+settings = onnxruntime.SessionOptions()
+settings.add_provider_for_devices(hip_compiler.ort.register(), {"strict": "1"})
+session = onnxruntime.InferenceSession(sys.argv[1], settings)
+assert session.run(None, {"x": np.ones((2, 64), np.float32)})[0].any()
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(context)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_command_line_makes_one(tmp_path: Path) -> None:
     path = saved(product(), tmp_path)
     words = [sys.executable, "-m", "hip_compiler.cli", "compile", str(path), "--ep-context", "--embed", "--strict"]

@@ -16,7 +16,7 @@ import pytest
 
 import hip_compiler
 from hip_compiler.ort import OPTIONS, PROVIDER, connect, register
-from hip_compiler.ort.provider import PROGRAMS
+from hip_compiler.ort.bridge import PROGRAMS
 from tests.ort.models import BY_NAME, COLUMNS, INNER, check, make, node, plain, product, session, source, values
 
 
