@@ -29,6 +29,7 @@ from hip_compiler.errors import Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
+from hip_compiler.runtime.cpu import NATIVE, named
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.metadata import pairs, tensors
 
@@ -100,12 +101,14 @@ def compile_native(
     options: CompileOptions,
     *,
     output: Path | None = None,
+    cpu: str = NATIVE,
     progress: Callable[[str], None] = lambda phase: None,
 ) -> tuple[NativeArtifact, CompileReport]:
     """Compile an ONNX model to a native artifact; arguments and errors as `compile_model` and `link_native`."""
+    named(cpu)  # before the work, as it may be misspelt
     compiled = compile_model(model, options, progress=progress)
     with _Phases(compiled.report.phases, progress)("link"):
-        return link_native(compiled.artifact, output), compiled.report
+        return link_native(compiled.artifact, output, cpu), compiled.report
 
 
 def _compile(

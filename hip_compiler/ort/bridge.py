@@ -158,7 +158,7 @@ def _link(request: Any, number: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
         from hip_compiler.core.driver import compile_native
 
-        native_artifact, _ = compile_native(_model_of(asked), settings.compile_options)
+        native_artifact, _ = compile_native(_model_of(asked), settings.compile_options, cpu=settings.values["cpu"])
         number[0] = PROGRAMS.keep(native_artifact)
         _answer(asked, str(native_artifact.path))
 

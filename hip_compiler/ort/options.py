@@ -61,6 +61,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("target", HOST, str, "Target to compile for."),
     Option("device_id", 0, _number, "Number of the device.", gpu=True),
     Option("arch", (), _words, "Architectures to compile for, separated by commas; empty: the target's own.", gpu=True),
+    Option("cpu", "native", str, "CPU that contexts are for: native, the one at hand, or a level such as x86-64-v3."),
     Option("plugins", None, _words, "Plugin ids to use, in order, separated by commas; not given: all installed ones."),
     Option("pipeline", "", str, "Pass pipeline instead of the built-in one."),
     Option("opt_level", 3, _level, "Optimisation level of machine code."),

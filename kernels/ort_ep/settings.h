@@ -8,8 +8,8 @@ namespace hip_ep {
 constexpr char EP_NAME[] = "HipExecutionProvider";
 
 // Every option that there is; hip_compiler/ort/options.py says what each means, and checks its value.
-constexpr const char *OPTIONS[] = {"target",      "device_id", "arch",          "plugins", "pipeline", "opt_level",
-                                   "num_threads", "cache_dir", "graph_capture", "kv_share", "strict"};
+constexpr const char *OPTIONS[] = {"target",    "device_id",   "arch",      "cpu",           "plugins",  "pipeline",
+                                   "opt_level", "num_threads", "cache_dir", "graph_capture", "kv_share", "strict"};
 
 struct Settings {
   Bytes pairs;   // what was given: "key\0value\0..."

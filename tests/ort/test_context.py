@@ -17,7 +17,7 @@ from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fill
 from hip_compiler.core.conversion.onnx_op import CONVERTERS
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.ort import PROVIDER, compile_context, library_path, register
-from hip_compiler.toolchain import find_compiler
+from hip_compiler.toolchain import find_compiler, native_level
 from hip_compiler.version import VERSION
 from tests.ort.models import COLUMNS, INNER, check, islands, plain, product, session, values
 from tests.runtime.test_native_artifact import with_index
@@ -178,6 +178,13 @@ def refused(context: Path, *messages: str, **options: str) -> None:
         session(str(context), options)
     for message in messages:
         assert message in str(caught.value)
+
+
+def test_one_for_a_level_of_cpus(tmp_path: Path) -> None:
+    made = compile_context(saved(product(), tmp_path), tmp_path / "c.onnx", cpu=native_level().name)
+    alone(made, product())
+    with pytest.raises(HipCompilerError, match="cannot be made a context model"):
+        compile_context(tmp_path / "m.onnx", tmp_path / "d.onnx", cpu="abacus")
 
 
 def test_another_target_is_refused(context: Path) -> None:
