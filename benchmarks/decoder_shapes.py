@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import onnx
 from onnx import TensorProto, helper
@@ -52,7 +53,12 @@ SHAPES = {
 }
 """The shapes of SmolLM2-135M, Llama-3.2-1B, Llama-3-8B, and the last with 4-bit weights."""
 
-_BYTES = {TensorProto.FLOAT: 4, TensorProto.FLOAT16: 2, TensorProto.BFLOAT16: 2, TensorProto.UINT8: 1}
+_BYTES: dict[int, int] = {
+    TensorProto.FLOAT: 4,
+    TensorProto.FLOAT16: 2,
+    TensorProto.BFLOAT16: 2,
+    TensorProto.UINT8: 1,
+}
 
 
 @dataclass
@@ -75,9 +81,7 @@ class Builder:
         self.size += -(-count // ALIGNMENT) * ALIGNMENT
         return name
 
-    def node(
-        self, op: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: object
-    ) -> str:
+    def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: Any) -> str:
         self.nodes.append(
             helper.make_node(op, inputs, outputs, name=f"/{outputs[0]}/{op}", domain=domain, **attributes)
         )
@@ -149,7 +153,7 @@ def build(shape: Shape, folder: Path, positions: int = 4096) -> Path:
     logits = builder.product(normed, shape.hidden, shape.vocabulary, "lm_head", 16)
     builder.nodes[-1].output[0] = "logits"
     assert logits == "lm_head.out"
-    cache = ["batch", shape.shared, "capacity", shape.head_size]
+    cache: list[str | int] = ["batch", shape.shared, "capacity", shape.head_size]
     value = helper.make_tensor_value_info
     inputs = [value("input_ids", TensorProto.INT64, ["batch", "sequence"])]
     outputs = [value("logits", shape.dtype, ["batch", "sequence", shape.vocabulary])]

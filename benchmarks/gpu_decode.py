@@ -1,7 +1,7 @@
 """Decoder steps on a GPU through HIP's nvidia platform: numerics against float64, then time per token.
 
-`python -m benchmarks.gpu_decode build KEYS --out DIR` compiles shapes of `decoder_shapes` where there is a compiler: the
-program as a shared library for any x86-64-v3 CPU, device code beside it, and where each weight lies. `python
+`python -m benchmarks.gpu_decode build KEYS --out DIR` compiles shapes of `decoder_shapes` where there is a compiler:
+the program as a shared library for any x86-64-v3 CPU, device code beside it, and where each weight lies. `python
 benchmarks/gpu_decode.py run DIR KEYS` needs neither compiler nor MLIR nor llvmlite: PyTorch makes the weights and holds
 the device memory, ctypes runs the program.
 """
@@ -50,8 +50,9 @@ def build(key: str, out: Path, architecture: str) -> None:
 
     folder = out / key
     model = build_model(SHAPES[key], folder / "onnx")
-    driver.ConstantPool = SparsePool  # type: ignore[misc]
-    driver.machine_code = lambda artifact: None  # type: ignore[assignment,misc]
+    # Weights stay holes, and the program is for another machine than this.
+    setattr(driver, "ConstantPool", SparsePool)  # noqa: B010
+    setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
     compiled = driver.compile_model(
         model, CompileOptions(target="amdgpu", arch=(architecture,)), output=folder / "artifact"
     ).artifact
@@ -62,7 +63,7 @@ def build(key: str, out: Path, architecture: str) -> None:
     for entry in compiled.metadata.device:
         (folder / entry.file).write_bytes((compiled.folder / entry.file).read_bytes())
     pool = pools[-1]
-    layout = {
+    layout: dict[str, Any] = {
         "bytes": pool.size,
         "constants": [
             {"key": name, "offset": offset, "shape": pool.get(name).shape, "dtype": str(pool.get(name).dtype)}
@@ -75,7 +76,7 @@ def build(key: str, out: Path, architecture: str) -> None:
         "device": [entry.file for entry in compiled.metadata.device],
     }
     (folder / LAYOUT).write_text(json.dumps(layout, indent=1))
-    print(key, {name: count for name, count in layout["ops"].items()})
+    print(key, layout["ops"])
 
 
 # ---- run --------------------------------------------------------------------------------------------------------
@@ -158,12 +159,15 @@ class Decoder:
                     values = torch.cos(values) if "cos" in key else torch.sin(values)
                 elif "embed" not in key:
                     values = values / shape[0] ** 0.5
-                made = values.to(
-                    {"float16": torch.float16, "float32": torch.float32}.get(entry["dtype"], torch.bfloat16)
-                )
+                made = values.to(self._type(entry))
             raw = made.view(torch.uint8).cpu().numpy()
             memory[entry["offset"] : entry["offset"] + raw.size] = raw
         return memory
+
+    def _type(self, entry: Any) -> Any:
+        torch = self.torch
+        known = {"float16": torch.float16, "float32": torch.float32, "uint8": torch.uint8}
+        return known.get(entry["dtype"], torch.bfloat16)
 
     def _file(self, _: Any, name: bytes, size: Any) -> int | None:
         found = self._files.get(name.decode())
@@ -193,7 +197,7 @@ class Decoder:
         import numpy as np
 
         total = before + len(tokens)
-        values = {
+        values: dict[str, Any] = {
             "input_ids": np.ascontiguousarray(tokens[None], np.int64),
             "seqlens_k": np.array([total - 1], np.int32),
             "total_sequence_length": np.array(total, np.int32),
@@ -210,9 +214,7 @@ class Decoder:
 
         torch = self.torch
         entry = next(entry for entry in self.layout["constants"] if entry["key"] == key)
-        kind = {"float16": torch.float16, "float32": torch.float32, "uint8": torch.uint8}.get(
-            entry["dtype"], torch.bfloat16
-        )
+        kind = self._type(entry)
         count = int(np.prod(entry["shape"]))
         width = torch.empty(0, dtype=kind).element_size()
         raw = torch.from_numpy(self.constants[entry["offset"] : entry["offset"] + count * width].copy()).view(kind)

@@ -103,7 +103,7 @@ def empty(shape: Sequence[int], dtype: Any, device: int = 0) -> DeviceArray:
 
 def to_device(array: np.ndarray, device: int = 0) -> DeviceArray:
     """A copy of an array in memory of a GPU."""
-    source = np.ascontiguousarray(array)
+    source = np.asarray(array, order="C")
     found = empty(source.shape, source.dtype, device)
     copy_to_device(found, source)
     return found
@@ -120,7 +120,7 @@ def copy_to_device(target: DeviceArray, source: np.ndarray) -> None:
             ErrorCode.FEED,
             f"an array {source.dtype}{list(source.shape)} does not fit one {target.dtype}{list(target.shape)}",
         )
-    data = np.ascontiguousarray(source)
+    data = np.asarray(source, order="C")
     if data.nbytes:
         kind = _hip().hipMemcpyKind.hipMemcpyHostToDevice
         with _current(target.device[1]):
@@ -150,7 +150,7 @@ def pinned(shape: Sequence[int], dtype: Any, device: int = 0) -> tuple[np.ndarra
         reached = _address(_call("hipHostGetDevicePointer", memory.address, 0))
     block = (ctypes.c_uint8 * max(count, 1)).from_address(memory.address)
     # The view keeps the block, and the block the memory.
-    block.memory = memory  # type: ignore[attr-defined]
+    block.memory = memory
     host = np.frombuffer(block, np.uint8, count).view(dtype).reshape(shape)
     host[...] = np.zeros((), dtype)
     return host, DeviceArray(reached, shape, dtype, (ROCM_HOST, device), memory)

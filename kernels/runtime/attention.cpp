@@ -7,7 +7,7 @@ using namespace hipc;
 namespace {
 
 constexpr const char *OP = "attention";
-constexpr int64_t PART = 8, SPLIT_KEYS = 128, MOST_ROWS = 8;
+constexpr int64_t PART = 8, SPLIT_KEYS = 128, MOST_ROWS = 8, TALL_ROWS = 64;
 constexpr uint32_t BLOCK = 128;
 
 // As kernels/device/attention.hip declares them.
@@ -33,7 +33,7 @@ struct Attention {
   int32_t sink_dtype, q_heads, kv_heads, group, positions, size, v_size, window, causal, smooth;
   float scale, softcap;
   int32_t lanes, splits;
-  int32_t rows, k_aligned, v_aligned;
+  int32_t rows, q_aligned, k_aligned, v_aligned;
   int64_t capacity;
   float *parts;
 };
@@ -81,6 +81,12 @@ int64_t power_of_two(int64_t least) {
   return power;
 }
 
+// Enough rows to fill tiles of the matrix units, and heads that they are made for.
+bool fits_matrix_unit(const Attention &op, int64_t all, int32_t dtype) {
+  return all > 2 * MOST_ROWS && (dtype == F16 || dtype == BF16) && op.size == op.v_size && (op.size == 64 || op.size == 128) &&
+         op.q_aligned && op.k_aligned && op.v_aligned;
+}
+
 int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) {
   int64_t all = (int64_t)op.group * op.positions, lanes = power_of_two(ceil_div((int64_t)max(op.size, op.v_size), PART));
   if (lanes > wave_size(context))
@@ -88,6 +94,13 @@ int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) 
                       max(op.size, op.v_size), (long long)(wave_size(context) * PART));
   int64_t tile = min(power_of_two(all), MOST_ROWS), tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
   int64_t wanted = ceil_div((int64_t)2 * compute_units(context), tiles * heads);
+  if (fits_matrix_unit(op, all, dtype)) {
+    Launch grid;
+    grid.grid[1] = (uint32_t)ceil_div(all, TALL_ROWS), grid.grid[2] = (uint32_t)heads;
+    grid.block[0] = BLOCK;
+    if (grid.grid[1] <= 0xffff && heads <= 0xffff)
+      return launch(context, kernel_name(op.size == 64 ? "attention_prefill_s64" : "attention_prefill_s128", dtype), grid, op);
+  }
   op.lanes = (int32_t)lanes, op.rows = (int32_t)(heads * all);
   op.splits = (int32_t)max<int64_t>(1, min(wanted, ceil_div(op.capacity, SPLIT_KEYS)));
   if (tiles > 0xffff || heads > 0xffff)
@@ -141,6 +154,7 @@ HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, 
   op.window = (int32_t)window, op.causal = causal != 0, op.smooth = smooth != 0;
   op.scale = (float)scale, op.softcap = (float)softcap;
   op.capacity = key.positions;
+  op.q_aligned = loads_vectors(query, size);
   op.k_aligned = loads_vectors(key, size), op.v_aligned = loads_vectors(value, v_size);
   if (sink) op.sink = sink->data, op.sink_dtype = sink->dtype;
   HIPC_TRY(read_lengths(context, "the past length", past_lengths, query.batch, 0, &op.past));

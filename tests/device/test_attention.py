@@ -82,9 +82,7 @@ class Case:
         data = struct.pack("<7QQQ", *address, y_at, parts_at)
         data += heads(self.q.shape) + heads(self.k.shape) + heads(self.v.shape) + heads(self.q.shape)
         data += struct.pack("<4q", *strides)
-        data += struct.pack(
-            "<6q", self.positions, self.keys, self.batch, self.q_heads, self.kv_heads, self.window
-        )
+        data += struct.pack("<6q", self.positions, self.keys, self.batch, self.q_heads, self.kv_heads, self.window)
         data += struct.pack("<6i", self.size, self.size, self.batch, self.batch, bias_dtype, ONNX[self.dtype])
         data += struct.pack("<3iff4x", self.causal, 0, self.splits, self.scale, self.softcap)
         code = module(architecture, "attention")

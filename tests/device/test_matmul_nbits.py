@@ -58,7 +58,9 @@ def multiply(
     arrays = [memory.add(array.view(np.uint8)) for array in (a, bias, y)]
     code = module(architecture, "matmul_nbits")
     name = f"matmul_nbits_b{bits}_{kernel}_{dtype}"
-    arguments = pack(code.kernels[name], [arrays[0], weights, arrays[1], arrays[2], m, *([] if split is None else [split])])
+    arguments = pack(
+        code.kernels[name], [arrays[0], weights, arrays[1], arrays[2], m, *([] if split is None else [split])]
+    )
     code.launch(name, (grid, 1, 1), (256, 1, 1), arguments, memory)
     weight = (numbers.reshape(n, blocks, block) - zero[:, :, None]) * scales.astype(np.float64)[:, :, None]
     expected = a.astype(np.float64) @ weight.reshape(n, -1)[:, :k].T + bias.astype(np.float64)
