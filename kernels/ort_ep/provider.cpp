@@ -173,36 +173,28 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
 
 OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
   Array<const OrtNode *> nodes;
-  Bytes model, answer, why;
+  Bytes model, answer;
   TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
-  bool compiled = nodes.size == 1 && is_context(api, nodes[0]);
-  if (compiled) {
-    TRY(load_context(api, settings, graph, nodes[0], &node.native));
-  } else {
-    const hip_ep_compiler *compiler = registered_compiler();
-    if (!compiler) return api.fail("hip-compiler: the compiler of this process is gone");
-    TRY(write_model(api, graph, fused, model));
-    hip_ep_request asked = request(api, settings, model, answer);
-    bool linked = settings.context && context;
-    int32_t status = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
-    if (status) return api.CreateStatus(ORT_FAIL, answer.text());
-    if (!linked) {
-      node.share(answer.text());
-      return nullptr;
-    }
-    TRY(make_context(api, settings, graph, fused, made_contexts++, answer.text(), context));
-    node.native = new NativeModel;
-    if (!node.native) return api.no_memory();
-    if (!node.native->open_file(answer.text(), "", settings.placement, why))
-      return api.fail("hip-compiler: the native artifact does not load: %s", why.text());
+  if (nodes.size == 1 && is_context(api, nodes[0])) {
+    NativeModel *loaded = nullptr;
+    OrtStatus *status = load_context(api, settings, graph, nodes[0], &loaded);
+    if (loaded) node.use(loaded);
+    return status;
   }
-  Bytes shared;
-  node.native->shared(shared);
-  node.share(shared.text());
-  node.program.state = node.native->state;
-  node.program.compute = node.native->compute;
-  node.program.last_error = node.native->last_error;
-  return nullptr;
+  const hip_ep_compiler *compiler = registered_compiler();
+  if (!compiler) return api.fail("hip-compiler: the compiler of this process is gone");
+  TRY(write_model(api, graph, fused, model));
+  hip_ep_request asked = request(api, settings, model, answer);
+  bool linked = settings.context && context;
+  int32_t failed = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
+  if (failed) return api.CreateStatus(ORT_FAIL, answer.text());
+  if (!linked) {
+    node.share(answer.text());
+    return nullptr;
+  }
+  node.later.add(answer.text(), answer.size);
+  node.placement = settings.placement;
+  return make_context(api, settings, graph, fused, made_contexts++, answer.text(), context);
 }
 
 void Provider::release_infos(OrtEp *, OrtNodeComputeInfo **infos, size_t count) {

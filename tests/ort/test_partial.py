@@ -278,3 +278,13 @@ assert "hip_compiler" not in sys.modules
 def test_plain_sessions_are_what_they_were() -> None:
     register()
     assert plain(product()).get_providers() == ["CPUExecutionProvider"]
+
+
+def test_the_claim_knows_what_the_target_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation that the conversion makes and the target's runtime does not have."""
+    monkeypatch.setattr(
+        "hip_compiler.core.prepare.callable_symbols", lambda registry, target: frozenset({"hipc_matmul"})
+    )
+    found = claimed(product())
+    assert found.groups == (0, 0, LEFT)
+    assert found.left == ("Softmax (softmax): hip.softmax: target 'host' does not implement hip.softmax yet",)
