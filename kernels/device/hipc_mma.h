@@ -75,7 +75,7 @@ template <class T> DEVICE void multiply_tile(Tile &sums, const T *a, int lda, co
   int l = (int)lane();
   if constexpr (!has_mma<T>) {
     const T *column = b + l % 16 * ldb;
-    UNROLL for (int k = 0; k < 16; k++) {
+    _Pragma("unroll 4") for (int k = 0; k < 16; k++) {
       f32 right = widen(column[k]);
       UNROLL for (int i = 0; i < Tile::COUNT; i++) sums.at[i] += widen(a[Tile::row(i) * lda + k]) * right;
     }
