@@ -148,8 +148,7 @@ def _compile(request: Any, program: Any) -> int:
         made.compute = loaded.state.address(abi.COMPUTE)
         made.last_error = loaded.state.address(abi.LAST_ERROR)
         made.id = PROGRAMS.keep(loaded)
-        if settings.values["kv_share"]:
-            _answer(asked, " ".join(map(str, shared_numbers(compiled.artifact.metadata))))
+        _answer(asked, " ".join(map(str, shared_numbers(compiled.artifact.metadata))))
 
     return _guarded(request, action)
 

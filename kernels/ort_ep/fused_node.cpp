@@ -65,7 +65,7 @@ OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
 }
 
 void FusedNode::share(const char *pairs) {
-  for (char *end; *pairs; pairs = end) {
+  for (char *end; kv_share && *pairs; pairs = end) {
     size_t input = (size_t)strtoul(pairs, &end, 10);
     if (end == pairs) return;
     unsigned long output = strtoul(end, &end, 10);

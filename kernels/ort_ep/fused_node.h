@@ -20,6 +20,7 @@ struct FusedNode : OrtNodeComputeInfo, Heap {
   // The native artifact to load for the first run, and its placement: a context can be made for another machine.
   Bytes later;
   hipc_fs placement = {};
+  bool kv_share = true; // outputs may lie in the memory of the inputs that they share it with
 
   ~FusedNode();
   // Takes inputs, outputs and functions of the node. The program may come later.

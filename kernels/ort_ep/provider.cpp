@@ -172,6 +172,7 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
 }
 
 OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
+  node.kv_share = settings.kv_share;
   Array<const OrtNode *> nodes;
   Bytes model, answer;
   TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));

@@ -15,7 +15,7 @@ struct Settings {
   Bytes pairs;   // what was given: "key\0value\0..."
   Bytes trouble; // a sentence: the options cannot be taken
   Bytes target, context_path;
-  bool strict = false, context = false, embed = false;
+  bool strict = false, context = false, embed = false, kv_share = true;
   hipc_fs placement = {}; // threads, device, and whether runs are replayed
 
   // Reads the options out of a session's entries.

@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 
 import hip_compiler
-from hip_compiler.ort import OPTIONS, PROVIDER, connect, register
+from hip_compiler.ort import OPTIONS, PROVIDER, compile_context, connect, register
 from hip_compiler.ort.bridge import PROGRAMS
 from tests.ort.models import BY_NAME, COLUMNS, INNER, check, make, node, plain, product, session, source, values
 
@@ -238,8 +238,9 @@ def test_other_weights_are_another_model(tmp_path: Path, model: onnx.ModelProto)
     check(session(other, options), other, {"x": values(2, INNER)})
 
 
-def test_a_cache_grows_in_its_own_buffer() -> None:
-    """Past and present of an attention in one buffer, step by step, as plain ONNX Runtime has it in two."""
+@pytest.mark.parametrize("how", ["compiled", "not shared", "context"])
+def test_a_cache_grows_in_its_own_buffer(how: str, tmp_path: Path) -> None:
+    """Past and present of an attention in one buffer, step by step, as plain ONNX Runtime has it."""
     heads, size, room = 2, 16, 12
     attention = node(
         "GroupQueryAttention", "q k v past_k past_v last total", "y present_k present_v", "attention",
@@ -250,7 +251,12 @@ def test_a_cache_grows_in_its_own_buffer() -> None:
     inputs |= {"past_k": cache, "past_v": cache, "last": (6, [1]), "total": (6, [])}
     model = make([attention], inputs, {"y": [1, "s", heads * size], "present_k": cache, "present_v": cache})
     assert hip_compiler.compile(model).metadata.shared == (("past_k", "present_k"), ("past_v", "present_v"))
-    made, reference = session(model, {"strict": "1"}), plain(model)
+    reference = plain(model)
+    if how == "context":
+        onnx.save(model, tmp_path / "m.onnx")
+        made = session(str(compile_context(tmp_path / "m.onnx", tmp_path / "c.onnx", strict=1)))
+    else:
+        made = session(model, {"strict": "1", "kv_share": str(int(how == "compiled"))})
     buffers = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(cache, np.float32)) for name in ("k", "v")}
     own = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(cache, np.float32)) for name in ("k", "v")}
     for step, length in enumerate((3, 1, 1)):
