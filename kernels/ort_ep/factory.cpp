@@ -32,7 +32,12 @@ OrtStatus *create_ep(OrtEpFactory *factory, const OrtHardwareDevice *const *, co
   auto provider = new Provider(api, logger);
   if (!provider) return api.no_memory();
   *out = provider;
-  return provider->settings.read(api, options);
+  // An error here would be a session on the CPU without a word: the provider tells of it when it compiles.
+  if (OrtStatus *status = provider->settings.read(api, options)) {
+    provider->settings.trouble.add(api.GetErrorMessage(status));
+    api.ReleaseStatus(status);
+  }
+  return nullptr;
 }
 
 // The answer that a runtime asks for before it loads a context model. One that does not fit is refused when it is loaded,

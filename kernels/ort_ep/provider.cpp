@@ -16,6 +16,15 @@ hip_ep_request request(const Api &api, const Settings &settings, const Bytes &mo
 
 const char *ep_name(const OrtEp *) { return EP_NAME; }
 
+// Adds "Op (name)" to a list.
+OrtStatus *title(const Api &api, const OrtNode *node, Bytes &list) {
+  const char *op, *name;
+  TRY(api.Node_GetOperatorType(node, &op));
+  TRY(api.Node_GetName(node, &name));
+  list.print("%s%s (%s)", list.size ? "; " : "", op, *name ? name : "unnamed");
+  return nullptr;
+}
+
 // The graph of an If, Loop or Scan. Such a node is claimed whole or not at all, so nothing is claimed inside of it.
 OrtStatus *is_subgraph(const Api &api, const OrtGraph *graph, bool *result) {
   const OrtNode *parent = nullptr;
@@ -78,13 +87,24 @@ OrtStatus *Provider::claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support
   size_t contexts = 0;
   TRY(claim_contexts(nodes, support, &contexts));
   if (!contexts) return ask_compiler(graph, nodes, support);
+  Bytes left;
+  for (const OrtNode *node : nodes)
+    if (!is_context(api, node)) TRY(title(api, node, left));
+  return report(contexts, nodes.size, left); // the compilation of what is claimed tells of trouble
+}
+
+// The line that says what is assigned and what stays; with strict=1 it is the trouble, where something stays.
+OrtStatus *Provider::report(size_t assigned, size_t nodes, const Bytes &left) {
   Bytes line;
-  line.print("assigned %zu/%zu nodes, compiled before; the others are on CPU", contexts, nodes.size);
-  if (contexts < nodes.size && settings.strict) {
-    settings.trouble.print("HIPC0200: strict=1, but %s", line.text());
-    return nullptr; // the compilation of what is claimed reports it
+  line.print("assigned %zu/%zu nodes", assigned, nodes);
+  if (left.size) line.add("; on CPU: ");
+  line.add(left.text());
+  if (assigned < nodes && settings.strict) {
+    settings.trouble.add("HIPC0200: strict=1, but ");
+    settings.trouble.add(line.text());
+  } else {
+    say(assigned < nodes ? ORT_WARNING : ORT_INFO, line.text());
   }
-  say(ORT_INFO, line.text());
   return nullptr;
 }
 
@@ -119,19 +139,14 @@ OrtStatus *Provider::ask_compiler(const OrtGraph *graph, const Array<const OrtNo
     if (taken && *taken) groups[i] = -1; // another provider has it
     assigned += groups[i] >= 0;
   }
-  Bytes line;
-  line.print("assigned %zu/%zu nodes%s%s", assigned, nodes.size, answer.size ? "; on CPU: " : "", answer.text());
-  if (assigned < nodes.size && settings.strict) {
-    settings.trouble.print("HIPC0200: strict=1, but %s", line.text());
-    return refuse(nodes, support);
-  }
+  TRY(report(assigned, nodes.size, answer));
+  if (settings.trouble.size) return refuse(nodes, support);
   for (int32_t group = 0; group < (int32_t)nodes.size; group++) {
     size_t count = 0;
     for (size_t i = 0; i < nodes.size; i++)
       if (groups[i] == group) members[count++] = nodes[i];
     if (count) TRY(fuse(support, members.data, count));
   }
-  say(assigned < nodes.size ? ORT_WARNING : ORT_INFO, line.text());
   return nullptr;
 }
 

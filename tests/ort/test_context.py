@@ -111,7 +111,7 @@ def test_a_session_makes_one_while_it_runs_itself(tmp_path: Path) -> None:
     alone(target, model)
 
 
-def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delitem(CONVERTERS, ("", "Erf"))
     made = compile_context(saved(islands(), tmp_path), tmp_path / "c.onnx")
     assert len(contexts(made)) == 3
@@ -122,6 +122,23 @@ def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.code == ErrorCode.UNSUPPORTED
     assert "Erf (erf/one)" in str(caught.value)
     assert not (tmp_path / "d.onnx").exists()
+    capfd.readouterr()
+    session(str(made))
+    assert "assigned 3/5 nodes; on CPU: Erf (erf/one); Erf (" in capfd.readouterr().err
+    refused(made, "HIPC0200: strict=1, but assigned 3/5 nodes; on CPU: Erf (erf/one)", strict="1")
+
+
+def test_an_older_one_is_replaced_or_stays(tmp_path: Path) -> None:
+    path = saved(product(), tmp_path)
+    made = compile_context(path, tmp_path / "c.onnx", embed=True)
+    before = made.read_bytes()
+    with pytest.raises(HipCompilerError) as caught:
+        compile_context(path, made, opt_level=7)
+    assert caught.value.code == ErrorCode.USAGE
+    assert made.read_bytes() == before
+    compile_context(path, made)
+    assert made.read_bytes() != before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.onnx", "c_0.so", "m.onnx"]
 
 
 def test_nothing_to_compile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
