@@ -9,7 +9,7 @@ namespace {
 void put(void *answer, const char *text, int64_t bytes) { ((Bytes *)answer)->add(text, (size_t)bytes); }
 
 hip_ep_request request(const Api &api, const Settings &settings, const Bytes &model, Bytes &answer) {
-  // Seen: 1.25.1 and older leave such values out, 1.27.0 has them.
+  // Seen: 1.26.0 and older leave such values out, 1.27.0 has them.
   int32_t outer_values = api.major > 1 || api.minor >= 27;
   return {settings.pairs.text(), (int64_t)settings.pairs.size, model.data, (int64_t)model.size, outer_values, &answer, put};
 }
