@@ -50,7 +50,16 @@ def build_provider(out: Path, compiler: Compiler | None = None) -> Path:
         if library.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():
             return library
         private = library.with_suffix(f".{os.getpid()}.tmp")
-        words = [*command, f"-I{INCLUDE}", "-shared", "-Wl,--as-needed", *map(str, sources), "-o", str(private)]
+        words = [
+            *command,
+            f"-I{INCLUDE}",
+            "-shared",
+            "-Wl,--as-needed",
+            "-Wl,-z,nodelete",
+            *map(str, sources),
+            "-o",
+            str(private),
+        ]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise HipCompilerError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -37,6 +39,26 @@ def test_results_at_every_extent(model: onnx.ModelProto, made: Any, rows: int) -
 
 def test_registering_again_adds_no_device() -> None:
     assert len(register()) == len(register()) == 1
+
+
+def test_sessions_outlive_their_registration() -> None:
+    """ONNX Runtime does not refuse to unregister a library that sessions use. In a process of its own."""
+    code = """
+import sys
+import numpy as np, onnxruntime
+import hip_compiler.ort
+from tests.ort.models import product, session
+feeds = {"x": np.ones((2, 64), np.float32)}
+first = session(product())
+expected = first.run(None, feeds)[0]
+onnxruntime.unregister_execution_provider_library(hip_compiler.ort.PROVIDER)
+assert (first.run(None, feeds)[0] == expected).all() and expected.any()
+second = session(product())
+del first
+assert (second.run(None, feeds)[0] == expected).all()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("_", [BY_NAME])
