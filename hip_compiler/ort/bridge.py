@@ -123,13 +123,17 @@ def _model_of(request: _Request) -> LoadedModel:
 
 def _claim(request: Any, nodes: int, groups: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
-        from hip_compiler.ort.claim import claim
+        from hip_compiler.ort.claim import LEFT, claim
         from hip_compiler.registry.registry import load_registry
 
         options = settings.compile_options
-        found = claim(_model_of(asked), options, load_registry(options.plugins), bool(asked.outer_values))
-        if len(found.groups) != nodes:
-            raise HipCompilerError(ErrorCode.INTERNAL, f"{nodes} nodes were shown, {len(found.groups)} arrived")
+        taken = frozenset(number for number in range(nodes) if groups[number] == LEFT)
+        model = _model_of(asked)
+        if len(model.proto.graph.node) != nodes:
+            raise HipCompilerError(
+                ErrorCode.INTERNAL, f"{nodes} nodes were shown, {len(model.proto.graph.node)} arrived"
+            )
+        found = claim(model, options, load_registry(options.plugins), bool(asked.outer_values), taken)
         for number, group in enumerate(found.groups):
             groups[number] = group
         _answer(asked, found.sentence)

@@ -16,6 +16,14 @@ hip_ep_request request(const Api &api, const Settings &settings, const Bytes &mo
 
 const char *ep_name(const OrtEp *) { return EP_NAME; }
 
+// Whether a node is another provider's.
+OrtStatus *is_taken(const Api &api, const OrtNode *node, bool *taken) {
+  const char *name = "";
+  TRY(api.Node_GetEpName(node, &name));
+  *taken = name && *name;
+  return nullptr;
+}
+
 // Adds "Op (name)" to a list.
 OrtStatus *title(const Api &api, const OrtNode *node, Bytes &list) {
   const char *op, *name;
@@ -127,19 +135,20 @@ OrtStatus *Provider::ask_compiler(const OrtGraph *graph, const Array<const OrtNo
   Array<int32_t> groups;
   Array<const OrtNode *> members;
   if (!groups.resize(nodes.size) || !members.resize(nodes.size)) return api.no_memory();
+  size_t assigned = 0, others = 0;
+  for (size_t i = 0; i < nodes.size; i++) {
+    bool taken = false;
+    TRY(is_taken(api, nodes[i], &taken));
+    groups[i] = taken ? -1 : 0;
+    others += taken;
+  }
   hip_ep_request asked = request(api, settings, model, answer);
   if (compiler->claim(&asked, (int64_t)nodes.size, groups.data)) {
     settings.trouble.add(answer.text(), answer.size);
     return refuse(nodes, support);
   }
-  size_t assigned = 0;
-  for (size_t i = 0; i < nodes.size; i++) {
-    const char *taken = "";
-    TRY(api.Node_GetEpName(nodes[i], &taken));
-    if (taken && *taken) groups[i] = -1; // another provider has it
-    assigned += groups[i] >= 0;
-  }
-  TRY(report(assigned, nodes.size, answer));
+  for (int32_t group : groups) assigned += group >= 0;
+  TRY(report(assigned, nodes.size - others, answer));
   if (settings.trouble.size) return refuse(nodes, support);
   for (int32_t group = 0; group < (int32_t)nodes.size; group++) {
     size_t count = 0;
@@ -169,7 +178,12 @@ OrtStatus *Provider::leave(const Array<const OrtNode *> &nodes, OrtEpGraphSuppor
 
 // For what cannot be: a node is claimed, whose compilation then fails with `settings.trouble`.
 OrtStatus *Provider::refuse(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support) {
-  return fuse(support, nodes.data, 1);
+  for (const OrtNode *node : nodes) {
+    bool taken = false;
+    TRY(is_taken(api, node, &taken));
+    if (!taken) return fuse(support, &node, 1);
+  }
+  return nullptr; // another provider has them all, so that none of them is meant for this one
 }
 
 OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode **fused, size_t count,

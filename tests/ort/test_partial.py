@@ -107,6 +107,13 @@ def test_what_stays_is_told_with_its_reason(without_erf: None) -> None:
     assert all("no conversion for this operator" in line for line in found.left)
 
 
+def test_nodes_of_another_provider_are_no_part_of_a_group() -> None:
+    """Nor are they on the CPU; the groups go around them."""
+    loaded = LoadedModel(onnx.shape_inference.infer_shapes(product()), (), "a test")
+    found = claim(loaded, CompileOptions(), load_registry(()), taken=frozenset({1}))
+    assert found == Claim((0, LEFT, 1), ())
+
+
 def test_a_long_list_is_cut_short() -> None:
     found = Claim((), tuple(f"Op (node{number}): reason" for number in range(20)))
     assert found.sentence.endswith("Op (node11): reason; and 8 more")
