@@ -32,7 +32,7 @@ def build(key: str, out: Path, architecture: str) -> None:
     os.environ["HIP_PLATFORM"] = "nvidia"
     from benchmarks.decoder_shapes import SHAPES
     from benchmarks.decoder_shapes import build as build_model
-    from hip_compiler.core import driver
+    from hip_compiler.core import driver, prepare
     from hip_compiler.core.constants import ConstantPool
     from hip_compiler.core.options import CompileOptions
     from hip_compiler.runtime import cpu
@@ -51,7 +51,7 @@ def build(key: str, out: Path, architecture: str) -> None:
     folder = out / key
     model = build_model(SHAPES[key], folder / "onnx")
     # Weights stay holes, and the program is for another machine than this.
-    setattr(driver, "ConstantPool", SparsePool)  # noqa: B010
+    setattr(prepare, "ConstantPool", SparsePool)  # noqa: B010
     setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
     compiled = driver.compile_model(
         model,
