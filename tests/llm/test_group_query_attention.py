@@ -256,7 +256,8 @@ def test_a_cache_smaller_than_needed_is_refused() -> None:
     [
         ({"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}, "a quantised cache"),
         ({"causal": 0}, "not causal"),
-        ({"sliding_window_cache": 1}, "wraps around"),
+        ({"sliding_window_cache": 1}, "without a window"),
+        ({"sliding_window_cache": 1, "local_window_size": 4}, "without a past"),
         ({"local_window_size": 0}, "local_window_size"),
         ({"unheard_of": 3}, "attribute unheard_of is not handled"),
     ],
