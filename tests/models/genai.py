@@ -40,7 +40,8 @@ VARIANTS: Mapping[str, Recipe] = {
     "fp16": Recipe("", "fp16", provider="cuda"),
     "int4": Recipe("", "int4", {"accuracy_level": "4"}),
     "int4-level1": Recipe("", "int4", {"accuracy_level": "1"}),
-    "int4-asym": Recipe("", "int4", {"accuracy_level": "4", **ASYMMETRIC}),
+    # With zero points the builder's tied embedding table is not valid ONNX: ONNX Runtime refuses it, too.
+    "int4-asym": Recipe("", "int4", {"accuracy_level": "4", "shared_embeddings": "false", **ASYMMETRIC}),
     "int4-block128": Recipe("", "int4", {"accuracy_level": "4", "block_size": "128"}),
     "int4-qdq": Recipe("", "int4", {"use_qdq": "true"}),
     "int8": Recipe("", "int8", {"accuracy_level": "4"}),
@@ -67,6 +68,12 @@ def _recipes() -> dict[str, Recipe]:
 
 
 RECIPES = _recipes()
+
+
+def built_folder(key: str) -> Path | None:
+    """Folder of a recipe's graph, if it is there."""
+    folder = cache_folder() / "genai" / VERSION / key
+    return folder if (folder / "genai_config.json").is_file() else None
 
 
 def model_folder(key: str) -> Path:
