@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo llm-models test check format docs conformance conformance-fast bench clean
+.PHONY: help setup demo llm-models test check format docs conformance conformance-fast fuzz bench clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -46,6 +46,9 @@ conformance: $(STAMP) ## run ONNX's own backend tests, compare with the committe
 
 conformance-fast: $(STAMP) ## the same for one case in eight, always the same ones
 	@$(BIN)/python -m benchmarks.conformance --fast
+
+fuzz: $(STAMP) ## draw many more shapes and numbers for the operators than `make test` does (minutes)
+	@$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz
 
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models

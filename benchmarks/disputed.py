@@ -12,7 +12,6 @@ DISPUTED: dict[str, str] = {
     "test_bernoulli_expanded": _DRAW,
     "test_bernoulli_seed": _DRAW,
     "test_bernoulli_seed_expanded": _DRAW,
-    "test_attention_4d_causal_fp16": _HALF,
     "test_attention_4d_causal_fp16_expanded": _HALF,
     "test_training_dropout": _DRAW,
     "test_training_dropout_default": _DRAW,

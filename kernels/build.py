@@ -1,7 +1,9 @@
-"""Builds the host runtime: `kernels/host/*.cpp` to one LLVM bitcode file per instruction-set level.
+"""Builds what is machine code in the package: runtimes, and the execution provider for ONNX Runtime.
 
-`python kernels/build.py --out DIR` writes `host-LEVEL.bc`, the same as machine code `host-LEVEL.a`, and the
-manifest `native.json`. Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
+`python kernels/build.py --out DIR` compiles `kernels/host/*.cpp` to one LLVM bitcode file `host-LEVEL.bc` per
+instruction-set level, the same as machine code `host-LEVEL.a`, `kernels/runtime/*.cpp` to one bitcode file
+`gpu-PLATFORM.bc` per platform of HIP, and writes the manifest `native.json`; then it builds the provider (see
+`kernels/provider.py`). Sources are compiled one by one (results are kept under `DIR/.objects` by content) and linked
 with llvmlite, so any clang will do: the one of the knob `HIPC_CLANG`, clang-22, or the one in the `ziglang` package.
 Compiling and linking are `hip_compiler.toolchain`, which plugins use too.
 """
@@ -18,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +37,7 @@ from hip_compiler.toolchain.bitcode import (  # noqa: E402
     object_of,
 )
 from hip_compiler.toolchain.compiler import Compiler, find_compiler  # noqa: E402
-from hip_compiler.toolchain.device import build_functions  # noqa: E402
+from hip_compiler.toolchain.device import ARCHITECTURES, build_functions, build_images, write_pack  # noqa: E402
 from hip_compiler.toolchain.levels import (  # noqa: E402
     LEVELS,
     Level,
@@ -42,9 +45,11 @@ from hip_compiler.toolchain.levels import (  # noqa: E402
     levels_of,
     native_level,
 )
+from kernels.provider import build_provider  # noqa: E402
 
 INCLUDE = ROOT / "kernels" / "include"
 HOST = ROOT / "kernels" / "host"
+GPU = ROOT / "kernels" / "runtime"
 DEVICE = ROOT / "kernels" / "device"
 DEFAULT_OUT = ROOT / "hip_compiler" / "_native"
 EXPORT_PREFIX = "hipc_"
@@ -53,6 +58,47 @@ EXPORT_PREFIX = "hipc_"
 def runtime_sources() -> tuple[Path, ...]:
     """Sources of the host runtime, in name order."""
     return tuple(sorted(HOST.glob("*.cpp")))
+
+
+def gpu_sources() -> tuple[Path, ...]:
+    """Sources of the runtime for GPUs, in name order."""
+    return tuple(sorted(GPU.glob("*.cpp")))
+
+
+def gpu_levels(arch: str) -> tuple[Level, ...]:
+    """One per platform of HIP, on the weakest CPU of the architecture: nothing in this runtime computes."""
+    base = levels_of(arch)[0]
+    return (
+        replace(base, name="amd"),
+        replace(base, name="nvidia", flags=(*base.flags, "-DHIPC_PLATFORM_NVIDIA")),
+    )
+
+
+def build_gpu(
+    out: Path = DEFAULT_OUT,
+    arch: str | None = None,
+    compiler: Compiler | None = None,
+    sources: Sequence[Path] | None = None,
+) -> dict[str, Path]:
+    """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, or some sources of it, by platform of HIP."""
+    arch = arch or host_architecture()
+    chosen = gpu_sources() if sources is None else sources
+    # It shares headers with the host runtime; they are part of the cache's key.
+    includes = (INCLUDE, HOST)
+    stem = "gpu" if sources is None else "gpu-part"
+    return build_bitcode(chosen, out, gpu_levels(arch), includes, arch=arch, stem=stem, compiler=compiler)
+
+
+def kernel_sources() -> tuple[Path, ...]:
+    """Sources of the device kernels, in name order."""
+    return tuple(sorted(DEVICE.glob("*.hip")))
+
+
+def build_pack(
+    out: Path = DEFAULT_OUT, architectures: Sequence[str] = ARCHITECTURES, compiler: Compiler | None = None
+) -> Path:
+    """Build `kernels.pack`: the device kernels for GPU architectures, all that the library knows by default."""
+    return write_pack(build_images(kernel_sources(), out, architectures, compiler=compiler), out / "kernels.pack")
 
 
 def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:
@@ -115,12 +161,17 @@ def abi_version() -> int:
 
 
 def build_native(
-    out: Path = DEFAULT_OUT, arch: str | None = None, levels: Sequence[Level] | None = None
+    out: Path = DEFAULT_OUT,
+    arch: str | None = None,
+    levels: Sequence[Level] | None = None,
+    gpus: Sequence[str] = ARCHITECTURES,
 ) -> dict[str, Path]:
-    """Build the host runtime for the levels of an architecture, and its manifest `native.json`.
+    """Build the runtimes for an architecture, the host's for its levels, the device kernels for GPU architectures
+    (none of them when `gpus` is empty), and the manifest `native.json`.
 
-    The manifest holds `abi_version`, `compiler`, `source_digest`, and `levels`, weakest first: `name`, `arch`, `file`
-    (bitcode), `archive` (machine code), and the LLVM CPU features that it `requires`.
+    The manifest holds `abi_version`, `compiler`, `source_digest`, `levels`, weakest first: `name`, `arch`, `file`
+    (bitcode), `archive` (machine code), and the LLVM CPU features that it `requires`; and `gpu`: `platform`, `arch`,
+    `file`.
     """
     arch = arch or host_architecture()
     chosen = levels_of(arch) if levels is None else levels
@@ -130,7 +181,10 @@ def build_native(
         parts = compile_all(sources, out, chosen, (INCLUDE,), arch, compiler)
         built = link_all(parts, out, "host", EXPORT_PREFIX)
         generated = _generate_all(parts, chosen, out)
+    gpu = build_gpu(out, arch, compiler)
     build_functions(DEVICE / "math.cpp", out, compiler)
+    if gpus:
+        build_pack(out, gpus, compiler)
     digest = hashlib.sha256(headers_digest(sources, (INCLUDE,)))
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -148,10 +202,12 @@ def build_native(
             }
             for level in chosen
         ],
+        "gpu": [{"platform": platform, "arch": arch, "file": path.name} for platform, path in gpu.items()],
     }
     private = out / f"native.json.{os.getpid()}.tmp"
     private.write_text(json.dumps(manifest, indent=2) + "\n")
     private.replace(out / "native.json")
+    build_provider(out, compiler)
     return built
 
 
@@ -206,14 +262,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder for the results (default: %(default)s)")
     parser.add_argument("--arch", choices=sorted(LEVELS), default=None, help="architecture (default: this machine's)")
     parser.add_argument("--level", action="append", help="build only this level; may be repeated")
+    parser.add_argument("--gpu", action="append", help="build the device kernels only for this GPU; may be repeated")
+    parser.add_argument("--no-gpu", action="store_true", help="build no device kernels")
     options = parser.parse_args(arguments)
     try:
+        gpus = () if options.no_gpu else tuple(options.gpu or ARCHITECTURES)
+        if strange := set(gpus) - set(ARCHITECTURES):
+            parser.error(f"unknown GPU {', '.join(sorted(strange))}; known are {', '.join(ARCHITECTURES)}")
         levels = levels_of(options.arch or host_architecture())
         unknown = set(options.level or ()) - {level.name for level in levels}
         if unknown:
             parser.error(f"unknown level {', '.join(sorted(unknown))}; known are {', '.join(x.name for x in levels)}")
         chosen = [level for level in levels if not options.level or level.name in options.level]
-        for path in build_native(options.out, options.arch, chosen).values():
+        for path in build_native(options.out, options.arch, chosen, gpus).values():
             print(path)
     except HipCompilerError as error:
         print(error, file=sys.stderr)

@@ -23,11 +23,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="bitcode",
         help="bitcode: a folder that any CPU can load; native: a shared library for this CPU (default: bitcode)",
     )
+    parser.add_argument(
+        "--ep-context",
+        action="store_true",
+        help="make an ONNX model whose compiled parts any program with ONNX Runtime and our provider runs "
+        "(default: MODEL_ctx.onnx)",
+    )
+    parser.add_argument("--embed", action="store_true", help="with --ep-context: one file, not one beside the model")
+    parser.add_argument("--strict", action="store_true", help="with --ep-context: every node must be compiled")
     add_compile_options(parser)
     add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    return _make_context(arguments) if arguments.ep_context else _make_artifact(arguments)
+
+
+def _make_context(arguments: argparse.Namespace) -> int:
+    from hip_compiler.ort import compile_context
+
+    model: Path = arguments.model
+    output = arguments.output or model.with_name(f"{model.stem}_ctx.onnx").absolute()
+    options = {"target": arguments.target, "opt_level": arguments.opt_level, "strict": int(arguments.strict)}
+    if arguments.pass_pipeline:
+        options["pipeline"] = arguments.pass_pipeline
+    if arguments.plugins is not None:
+        options["plugins"] = ",".join(arguments.plugins)
+    compile_context(model, output, embed=arguments.embed, **options)
+    if arguments.json:
+        print_json({"context": output})
+    else:
+        print(f"wrote {output}")
+    return 0
+
+
+def _make_artifact(arguments: argparse.Namespace) -> int:
     from hip_compiler.cli.progress import Progress
     from hip_compiler.core.driver import compile_model, compile_native
     from hip_compiler.core.pipeline import RunReport

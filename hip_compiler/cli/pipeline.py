@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from hip_compiler.cli.output import add_json, add_plugins, print_json
+
+if TYPE_CHECKING:
+    from hip_compiler.core.pipeline.plan import PlannedPass
 
 HELP = "Show the passes of a pipeline; --print gives text that HIPDNN_EP_PIPELINE takes."
 
@@ -34,8 +38,12 @@ def execute(arguments: argparse.Namespace) -> int:
     options = CompileOptions(plugins=arguments.plugins)
     text = arguments.text or DEFAULT
     plan = plan_text(registry, options, make_context(registry), text, "the argument")
+    foreign = [planned for planned in plan.passes if planned.requested_by or not _ours(planned)]
     if arguments.as_text:
         print(plan.text if arguments.expand else spell(registry, options, text))
+        # Remarks are a part of the text: what is printed can be given back whole.
+        for planned in foreign:
+            print(f"# + {planned}: {planned.requested_by or f'of {planned.owner}'}")
         return 0
     rows = [
         {
@@ -48,8 +56,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows)
         return 0
-    # Marked with '+': what plugins asked for. The pass comes last, because its text may be long.
-    marked = [(row["from"], "+" if row["requested by"] else " ", row["pass"], row["requested by"]) for row in rows]
-    for owner, mark, text, requested_by in marked:
-        print(f"{owner:<12} {mark} {text}" + (f"  ({requested_by})" if requested_by else ""))
+    # Marked with '+': what is of plugins, or runs because they asked for it. The pass comes last: it may be long.
+    for planned, row in zip(plan.passes, rows, strict=True):
+        mark = "+" if planned in foreign else " "
+        print(f"{row['from']:<12} {mark} {planned}" + (f"  ({planned.requested_by})" if planned.requested_by else ""))
     return 0
+
+
+def _ours(planned: PlannedPass) -> bool:
+    """Whether a pass is MLIR's or built in."""
+    return planned.owner is None or planned.owner.builtin

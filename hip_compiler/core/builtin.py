@@ -43,6 +43,11 @@ PASSES: tuple[PassContribution, ...] = (
         "convert_onnx_to_hip:ConvertOnnxToHip",
         "ONNX operators to hip, linalg and tensor operations.",
     ),
+    _pass(
+        "onnx-fuse-linear",
+        "fuse_linear:FuseLinear",
+        "On devices, the products of a decoder take along their norm, their gate and their residual.",
+    ),
     _pass("onnx-fuse-epilogues", "fuse_epilogues:FuseEpilogues", "Bias, activation and residual join their product."),
     _pass("hip-pack-weights", "pack_weights:PackWeights", "Constant matrices in the layout that the kernels read."),
     _pass(

@@ -19,7 +19,7 @@ import onnx
 from hip_compiler import knobs
 from hip_compiler.core.device import choose_architectures
 from hip_compiler.core.frontend.external import ExternalData
-from hip_compiler.core.frontend.load import LoadedModel, load_model
+from hip_compiler.core.frontend.load import LoadedModel, ModelSource, load_model
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.pipeline.bundle import versions
 from hip_compiler.errors import HipCompilerError
@@ -27,11 +27,11 @@ from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Artifact, cpu
 
 PACKAGE = Path(__file__).resolve().parents[1]
-WATCHING = frozenset({"cache", "plugins", "print_ir_after", "timing", "dump_dir"})
+WATCHING = frozenset({"cache", "cache_dir", "plugins", "print_ir_after", "timing", "dump_dir"})
 """Options that change no program. Plugins count by what they are, not by how they were asked for."""
 
 
-def cache_entry(model: str | Path | bytes | onnx.ModelProto, options: CompileOptions, registry: Registry) -> Path:
+def cache_entry(model: ModelSource, options: CompileOptions, registry: Registry) -> Path:
     """Folder of the cache entry of a compilation, whether it exists or not.
 
     Raises:
@@ -53,7 +53,7 @@ def cache_entry(model: str | Path | bytes | onnx.ModelProto, options: CompileOpt
     digest.update(loaded.proto.SerializeToString(deterministic=True))
     for contents in _external_contents(loaded):
         digest.update(contents)
-    return knobs.cache_dir() / "models" / digest.hexdigest()[:32]
+    return (options.cache_dir or knobs.cache_dir()) / "models" / digest.hexdigest()[:32]
 
 
 def _target_parts(options: CompileOptions, registry: Registry) -> list[str]:
@@ -90,7 +90,7 @@ def watches(options: CompileOptions) -> bool:
 
 def _external_contents(loaded: LoadedModel) -> Iterator[bytes]:
     """Digest of every file of external data, in the order of their names."""
-    data = ExternalData(loaded.roots)
+    data = ExternalData(loaded.roots, dict(loaded.memory))
     for tensor in _tensors(loaded.proto):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             data.load(tensor)

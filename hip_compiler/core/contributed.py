@@ -1,11 +1,33 @@
-"""What plugins contribute to a program besides its operations, and which of them claim what was not compiled."""
+"""What plugins contribute to a program besides its operations: targets, bitcode, claims on what was not compiled."""
 
 from __future__ import annotations
 
-from hip_compiler.errors import UnsupportedError
+from typing import Any
+
+from hip_compiler.core.frontend.node import PREFIX, REFUSED, domain_of, unsupported
+from hip_compiler.core.frontend.opsets import module_opsets, opset_of
+from hip_compiler.core.mlir import ir
+from hip_compiler.core.passes.base import PassContext
+from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.contributions import BitcodeContribution, KernelContribution, TargetContribution
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
+
+
+def find_target(name: str, registry: Registry) -> TargetContribution:
+    """A registered target.
+
+    Raises:
+        HipCompilerError: `HIPC0502`, listing those there are.
+    """
+    target = registry.targets.get(name)
+    if target is None:
+        raise HipCompilerError(
+            ErrorCode.TARGET_UNKNOWN,
+            f"there is no target '{name}'",
+            hint=f"registered targets: {', '.join(sorted(registry.targets))}",
+        )
+    return target
 
 
 def plugin_bitcode(registry: Registry, target: TargetContribution) -> list[Bitcode]:
@@ -27,6 +49,28 @@ def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | 
     if target.runtime_bitcode is None:
         return None
     return Bitcode(f"the runtime of {registry.owner(target)}", target.runtime_bitcode().read_bytes())
+
+
+def refused_by_claims(module: Any, passes: PassContext) -> list[Unsupported]:
+    """What verifiers of plugins' claims say of a freshly imported module; the operations concerned are marked.
+
+    They speak before anything is folded or converted, so that one report lists what is wrong with every node.
+    """
+    if not any(claim.verify is not None for claim in passes.claims):
+        return []
+    opsets, findings = module_opsets(module), list[Unsupported]()
+
+    def visit(op: Any) -> Any:
+        if op.name.startswith(PREFIX):
+            claim = passes.claim(domain_of(op), op.name.removeprefix(PREFIX), opset_of(op, opsets))
+            problem = claim.verify(op) if claim is not None and claim.verify is not None else None
+            if problem is not None:
+                findings.append(unsupported(op, problem, opsets))
+                op.attributes[REFUSED] = ir.UnitAttr.get(op.context)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return findings
 
 
 def claimants(error: UnsupportedError, registry: Registry) -> list[str]:

@@ -12,21 +12,20 @@ from importlib import metadata as distributions
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.codegen.device import take_device_code
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import claimants, plugin_bitcode, target_runtime
+from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, refused_by_claims, target_runtime
 from hip_compiler.core.device import callable_symbols, choose_architectures, device_files
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
+from hip_compiler.core.frontend.load import ModelSource
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
+from hip_compiler.errors import Unsupported, UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
@@ -65,7 +64,7 @@ class Compiled:
 
 
 def compile_model(
-    model: str | Path | bytes | onnx.ModelProto,
+    model: ModelSource,
     options: CompileOptions,
     *,
     output: Path | None = None,
@@ -74,7 +73,7 @@ def compile_model(
     """Compile an ONNX model.
 
     Args:
-        model: path, serialised bytes, or the message itself.
+        model: path, serialised bytes, the message itself, or a model that is loaded already.
         output: artifact folder to make; None: a temporary one that lives as long as the artifact.
         progress: called with the name of every phase as it begins.
 
@@ -97,7 +96,7 @@ def compile_model(
 
 
 def compile_native(
-    model: str | Path | bytes | onnx.ModelProto,
+    model: ModelSource,
     options: CompileOptions,
     *,
     output: Path | None = None,
@@ -110,20 +109,14 @@ def compile_native(
 
 
 def _compile(
-    model: str | Path | bytes | onnx.ModelProto,
+    model: ModelSource,
     options: CompileOptions,
     registry: Registry,
     output: Path | None,
     progress: Callable[[str], None],
 ) -> Compiled:
     report = CompileReport()
-    target = registry.targets.get(options.target)
-    if target is None:
-        raise HipCompilerError(
-            ErrorCode.TARGET_UNKNOWN,
-            f"there is no target '{options.target}'",
-            hint=f"registered targets: {', '.join(sorted(registry.targets))}",
-        )
+    target = find_target(options.target, registry)
     architectures = choose_architectures(target, options.arch)
     clock = _Phases(report.phases, progress)
     with clock("import"):
@@ -133,6 +126,8 @@ def _compile(
         module = import_model(model, context, pool, findings=findings)
     symbols = callable_symbols(registry, target)
     passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols)
+    with context, ir.Location.unknown():
+        findings += refused_by_claims(module, passes)
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         try:

@@ -22,7 +22,8 @@ class CompileOptions:
         verify_each: verify the IR after every pass.
         last_position: output `[batch, position, ...]`, such as logits, of which only the last position is computed;
             empty: none is cut.
-        cache: keep the artifact in the folder HIPC_CACHE_DIR, and take it from there when nothing has changed.
+        cache: keep the artifact in the compile cache, and take it from there when nothing has changed.
+        cache_dir: folder of the compile cache; None: HIPC_CACHE_DIR.
     """
 
     target: str = "host"
@@ -36,3 +37,4 @@ class CompileOptions:
     verify_each: bool = True
     last_position: str = ""
     cache: bool = False
+    cache_dir: Path | None = None

@@ -351,7 +351,8 @@ class OnnxOpClaim:
         until: last opset version it covers; None: every later one.
         lowers_to: full name of the operation it becomes: inputs by position, attributes by name, results by the
             operation's shape function.
-        verify: importer-level check; returns the sentence that says what is wrong, or None.
+        verify: check of a node right after import, before anything is folded or converted; returns the sentence that
+            says what is wrong, or None.
     """
 
     domain: str

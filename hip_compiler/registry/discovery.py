@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
+from importlib.metadata import Distribution, EntryPoint, EntryPoints, distributions, entry_points
 
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
@@ -70,27 +70,32 @@ def select(plugins: Sequence[str] | None) -> Selection:
 def installed(folders: Sequence[str] | None = None) -> tuple[InstalledPlugin, ...]:
     """Every plugin installed in folders (by default all of ``sys.path``), sorted by id, then distribution."""
     points = entry_points() if folders is None else _entry_points_of(folders)
+    releases: dict[int, tuple[str, str]] = {}
+
+    def release(distribution: Distribution) -> tuple[str, str]:
+        """Name and version. Each look at them reads the metadata file anew, so there is one a distribution."""
+        key = id(distribution)
+        if key not in releases:
+            metadata = distribution.metadata
+            releases[key] = metadata["Name"], metadata["Version"]
+        return releases[key]
+
     declared: dict[tuple[str, str], str] = {}
     for point in points.select(group=API_GROUP):
         if point.dist is not None:
-            declared[point.dist.name, point.name] = point.value
+            declared[release(point.dist)[0], point.name] = point.value
     domains: dict[tuple[str, str], tuple[str, ...]] = {}
     for point in points.select(group=DOMAIN_GROUP):
         if point.dist is not None:
-            key = point.dist.name, point.value
+            key = release(point.dist)[0], point.value
             domains[key] = (*domains.get(key, ()), point.name)
     found = []
     for point in points.select(group=PLUGIN_GROUP):
         if point.dist is not None:
-            key = point.dist.name, point.name
-            api = declared.get(key, "")
-            found.append(InstalledPlugin(point.name, *_release(point), api, point, domains.get(key, ())))
+            name, version = release(point.dist)
+            api = declared.get((name, point.name), "")
+            found.append(InstalledPlugin(point.name, name, version, api, point, domains.get((name, point.name), ())))
     return tuple(sorted(found, key=lambda plugin: (plugin.id, plugin.distribution)))
-
-
-def _release(point: EntryPoint) -> tuple[str, str]:
-    assert point.dist is not None
-    return point.dist.name, point.dist.version
 
 
 def _entry_points_of(folders: Sequence[str]) -> EntryPoints:

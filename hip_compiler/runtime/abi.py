@@ -31,6 +31,7 @@ STATUS_WORDS = {
     7: "the constants file is missing or too short",
     8: "a value is outside the operator's domain",
     9: "internal error",
+    10: "the device, or a library that it needs, failed or is missing",
 }
 
 

@@ -10,6 +10,7 @@ loader of the system reads the first part and leaves the rest alone.
     architecture x86_64
     cpu znver4                       CPU that the code was generated for
     flags avx2 fma ...               instruction sets it may use, as /proc/cpuinfo names them
+    shared 1 0 2 1                   pairs of an input and an output, by number, that may be one buffer
     file constants.bin 327680 65536  where a file of the artifact lies: offset and bytes
 """
 
@@ -94,6 +95,7 @@ def append_files(library: Path, metadata: Metadata, cpu: str, files: Mapping[str
     """
     index = [f"abi {metadata.abi_version}", f"version {VERSION}", f"target {metadata.target}"]
     index += [f"architecture {os.uname().machine}", f"cpu {cpu}", f"flags {' '.join(cpu_flags())}"]
+    index.append(f"shared {' '.join(map(str, shared_numbers(metadata)))}")
     with library.open("ab") as out:
         for name, source in {METADATA: metadata.to_json().encode(), **files}.items():
             out.write(b"\0" * (-out.tell() % _ALIGNMENT))
@@ -106,6 +108,13 @@ def append_files(library: Path, metadata: Metadata, cpu: str, files: Mapping[str
             index.append(f"file {name} {start} {out.tell() - start}")
         text = ("\n".join(index) + "\n").encode()
         out.write(text + _TRAILER.pack(out.tell(), len(text), MARK))
+
+
+def shared_numbers(metadata: Metadata) -> list[int]:
+    """Numbers of the inputs and outputs in `metadata.shared`, in its order."""
+    inputs = {info.name: number for number, info in enumerate(metadata.inputs)}
+    outputs = {info.name: number for number, info in enumerate(metadata.outputs)}
+    return [number for first, second in metadata.shared for number in (inputs[first], outputs[second])]
 
 
 def cpu_flags() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
@@ -17,14 +18,16 @@ class SharedLibrary:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._library: ctypes.CDLL | None = ctypes.CDLL(str(path.absolute()))
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise HipCompilerError(
-                ErrorCode.LINK,
-                f"the native artifact {path} cannot be loaded",
-                why=str(error),
-                hint="install the libraries that it needs, or put their folders on the loader's search path",
-            ) from error
+            raise _refused(path, error.strerror or str(error)) from error
+        try:
+            # By its path the loader would give the library that had this path before, while that one is in use. The
+            # name of an open file is nobody else's.
+            self._library: ctypes.CDLL | None = ctypes.CDLL(f"/proc/self/fd/{self._file}")
+        except OSError as error:
+            os.close(self._file)
+            raise _refused(path, str(error)) from error
 
     def address(self, name: str) -> int:
         """Address of an exported symbol.
@@ -48,3 +51,13 @@ class SharedLibrary:
             handle = ctypes.c_void_p(self._library._handle)
             self._library = None
             ctypes.CDLL(None).dlclose(handle)
+            os.close(self._file)
+
+
+def _refused(path: Path, why: str) -> HipCompilerError:
+    return HipCompilerError(
+        ErrorCode.LINK,
+        f"the native artifact {path} cannot be loaded",
+        why=why,
+        hint="install the libraries that it needs, or put their folders on the loader's search path",
+    )

@@ -11,6 +11,7 @@ ONNX_TO_HIP: tuple[Step, ...] = (
     PipelineSlot.AFTER_SIMPLIFY_ONNX,
     "hip-add-context-arg",
     PipelineSlot.AFTER_ONNX_LOOP_OUTLINE,
+    "onnx-fuse-linear",
     "onnx-fuse-epilogues",
     "convert-onnx-to-hip",
     PipelineSlot.AFTER_CONVERT_ONNX_TO_HIP,

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.toolchain import lld
 from hip_compiler.toolchain.bitcode import alone, headers_digest
 from hip_compiler.toolchain.compiler import Compiler, find_compiler
 from hip_compiler.toolchain.headers import PACKAGE
+from hip_compiler.toolchain.lld import find_linker
 
 AMD_ARCHITECTURES = (
     "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103",
@@ -35,7 +35,8 @@ ARCHITECTURES = (*AMD_ARCHITECTURES, *NVIDIA_ARCHITECTURES)
 
 FLAGS = (
     "-std=c++20",
-    "-O3",
+    # At -O3 loops are copied for every uniform condition in them: much code, no speed.
+    "-O2",
     "-Wall",
     "-Wextra",
     "-Werror",
@@ -239,10 +240,20 @@ def _link(architecture: str, parts: Sequence[Path], out: Path, stem: str) -> Pat
         private.write_bytes(_ptx(architecture, parts))
     else:
         objects = [part.with_suffix(".o") for part in parts]
-        lld.link(["-shared", "--no-undefined", *objects, "-o", private], f"device code for {architecture}")
+        _run_linker(architecture, ["-shared", "--no-undefined", *map(str, objects), "-o", str(private)])
     private.replace(target)
     stamp.write_text(key)
     return target
+
+
+def _run_linker(architecture: str, arguments: Sequence[str]) -> None:
+    result = subprocess.run([*find_linker(), *arguments], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise HipCompilerError(
+            ErrorCode.LINK,
+            f"device code for {architecture} does not link",
+            details=(result.stderr or result.stdout).strip().splitlines()[:20],
+        )
 
 
 def _ptx(architecture: str, parts: Sequence[Path]) -> bytes:

@@ -21,6 +21,7 @@ enum hipc_status {
   HIPC_ERROR_CONSTANTS = 7,     // the constants file is missing or too short
   HIPC_ERROR_VALUE = 8,         // a value outside the operator's domain (a zero step, for example)
   HIPC_ERROR_INTERNAL = 9,
+  HIPC_ERROR_DEVICE = 10,       // the device, or a library that it needs, failed or is missing
 };
 
 // A view of elements in memory. `dtype` is the value of onnx TensorProto.DataType. Strides count elements. On a GPU target
@@ -48,7 +49,7 @@ typedef struct hipc_fs {
 
 // Inputs of one run, and where its outputs come from.
 typedef struct hipc_io {
-  const hipc_tensor *inputs;
+  const hipc_tensor *inputs;  // a GPU target points it at copies in device memory until the run ends
   int64_t num_inputs;
   void *allocator;
   // Memory for output `index`, 64-byte aligned, contiguous; NULL refuses.
@@ -56,8 +57,8 @@ typedef struct hipc_io {
   // Device memory is for GPU targets only. One byte per input: is it device memory? NULL: none is.
   const uint8_t *inputs_on_device;
   int32_t outputs_on_device;  // alloc_output gives device memory
-  // Stream of the device to run on; NULL: the state's own. The run is complete when inference_compute returns, but for
-  // outputs in device memory, which are complete when the stream is.
+  // Stream of the device to run on; NULL: the state's own, and the run is complete when inference_compute returns. On the
+  // caller's stream, outputs in device memory are complete when the stream is; those in host memory always are.
   void *stream;
 } hipc_io;
 

@@ -30,6 +30,10 @@ inline const void *host_view(hipc_context *context, const void *device, void *bu
   if (const void *constant = host_constant(context, device)) return constant;
   return hipc_read(context, buffer, device, bytes) == HIPC_OK ? buffer : nullptr;
 }
+// A word that kernels set when a number among their inputs points outside of a tensor; they leave memory alone then. The
+// host looks at it when the run has ended, and the run fails. NULL: there is no memory (the error is kept).
+enum Fault : int32_t { FAULT_NONE = 0, FAULT_POSITION = 1, FAULT_INDEX = 2 };
+int32_t *device_fault(hipc_context *context);
 // In the order of the stream: every byte becomes `byte`.
 int32_t device_fill(hipc_context *context, void *device, uint8_t byte, int64_t bytes);
 
@@ -93,6 +97,9 @@ inline Launch rows(int64_t count, uint32_t threads = 256) {
 // Launches a kernel of the library code object with `bytes` of arguments, laid out as the kernel's parameters are.
 int32_t launch_packed(hipc_context *context, const char *kernel, const Launch &launch, const void *arguments,
                       int64_t bytes);
+
+// Whether the library code object of the device has the kernel.
+bool has_kernel(hipc_context *context, const char *kernel);
 
 template <class T> HIPC_INLINE void pack_argument(char *arguments, int64_t *at, T value) {
   static_assert(__is_trivially_copyable(T), "arguments cross by value");

@@ -127,7 +127,7 @@ def test_what_cannot_be_compiled_is_reported_at_its_node() -> None:
     )
     with pytest.raises(UnsupportedError) as caught:
         hip_compiler.compile(model)
-    assert [finding.op for finding in caught.value.findings] == ["SequenceEmpty"]
+    assert [finding.op for finding in caught.value.findings] == ["ConcatFromSequence"]
 
 
 def test_results_nobody_reads_need_not_fit() -> None:

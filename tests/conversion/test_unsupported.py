@@ -67,3 +67,32 @@ def test_an_input_that_is_no_tensor_of_numbers_is_in_the_report() -> None:
     graph = helper.make_graph([node], "g", [x], [helper.make_tensor_value_info("y", TensorProto.STRING, [2])])
     with pytest.raises(hip_compiler.UnsupportedError, match="inputs must be tensors of numbers"):
         hip_compiler.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10))
+
+
+@pytest.mark.parametrize(
+    ("op", "domain", "opset", "words"),
+    [
+        ("Upsample", "", 13, "it is compiled as of opset 7 to 9"),
+        ("Softmax", "com.example", 17, "in domain ai.onnx is compiled"),
+        ("QuickGelu", "", 17, "in domain com.microsoft is compiled"),
+        ("SkipLayerNormalisation", "com.microsoft", 17, "the nearest that is compiled is SkipLayerNormalization"),
+        ("StringConcat", "", 20, "it works on strings"),
+    ],
+)
+def test_the_report_names_what_comes_nearest(op: str, domain: str, opset: int, words: str) -> None:
+    inputs = ["x"] * (2 if op in ("Upsample", "StringConcat") else 1)
+    node = helper.make_node(op, inputs, ["y"], "odd", domain=domain)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
+    imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    with pytest.raises(hip_compiler.HipCompilerError) as caught:
+        hip_compiler.compile(helper.make_model(graph, opset_imports=imports, ir_version=10))
+    assert words in str(caught.value)
+
+
+def test_a_refused_element_type_comes_with_those_that_are_not() -> None:
+    node = helper.make_node("Sin", ["x"], ["y"], "sine")
+    x = helper.make_tensor_value_info("x", TensorProto.INT32, [2])
+    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
+    with pytest.raises(hip_compiler.UnsupportedError, match="it is for bfloat16, double, float, float16"):
+        hip_compiler.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10))

@@ -16,7 +16,7 @@ from tests.emulator.translate import translate
 
 def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
     """SOP1, SOP2, SOPC and SOPK instructions."""
-    if name.startswith(("S_BARRIER_SIGNAL", "S_SETREG", "S_PREFETCH")):
+    if name.startswith(("S_BARRIER_SIGNAL", "S_SETREG", "S_PREFETCH", "S_WAITCNT")):
         return None
     bits = word.op_bits
     sources = {}

@@ -78,3 +78,13 @@ def test_the_caret_of_a_long_text_shows_its_surroundings() -> None:
     assert len(line) < 120
     assert line.startswith("...") and line.endswith("...") and "\n" not in line
     assert line[caret.index("^")] == ";"
+
+
+def test_remarks_are_space() -> None:
+    text = "# first\ncanonicalize, # why\n func.func( # inside\n cse ) # last\n# end"
+    assert elements_text(parse(text)) == "canonicalize,func.func(cse)"
+
+
+def test_a_remark_does_not_hide_what_is_missing() -> None:
+    with pytest.raises(HipCompilerError, match="expected the name of a pass"):
+        parse("canonicalize, # cse")

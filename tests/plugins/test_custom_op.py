@@ -152,6 +152,20 @@ def test_its_own_verifier_speaks_before_conversion(site: Site) -> None:
     assert "/double" in text and "offset 1000.0 is beyond 100" in text
 
 
+def test_one_report_lists_every_node_its_verifier_refuses(site: Site) -> None:
+    """Also a node behind another that is refused, which conversion never reaches."""
+    program = RUN.replace(
+        'helper.make_node("Abs", ["b"], ["y"], name="/abs"),',
+        'helper.make_node("Abs", ["b"], ["c"], name="/abs"),'
+        'helper.make_node("Double", ["c"], ["y"], name="/second", domain="com.acme", offset=offset),',
+    )
+    done = site.run("-c", program, "1000.0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("HIPC0200: 2 nodes cannot be compiled"), done.stdout
+    for name in ("/double", "/second"):
+        assert done.stdout.count(f"{name}: com.acme::Double opset 1 (") == 1, done.stdout
+
+
 def test_not_selected_the_operator_is_reported_unsupported(site: Site) -> None:
     text = printed(site, 5.0, plugins="")
     assert text.startswith("HIPC0200: 1 node cannot be compiled")

@@ -82,8 +82,19 @@ def test_printed_pipelines_give_the_same_passes(sample: Site) -> None:
     for more in ([], ["--expand"]):
         text = sample.cli("pipeline", "--print", *more).stdout.strip()
         assert ("slot:AfterConvertOnnxToHip" in text) == (not more)
+        asked = "slot AfterConvertOnnxToHip, requested by plugin 'sample' of hip-compiler-sample 0.1.0"
+        assert text.splitlines()[1:] == [f"# + sample-count-ops: {asked}"]
         again = [entry["pass"] for entry in json.loads(sample.cli("pipeline", "--json", text).stdout)]
         assert again == [entry["pass"] for entry in json.loads(expected)]
+
+
+def test_plugin_passes_are_marked(sample: Site) -> None:
+    shown = sample.cli("pipeline").stdout.splitlines()
+    assert [line.split()[2] for line in shown if line[13] == "+"] == ["sample-count-ops"]
+    placed = sample.cli("pipeline", "canonicalize,sample-count-ops").stdout.splitlines()
+    assert [line[13] for line in placed] == [" ", "+"]
+    text = sample.cli("pipeline", "--print", "canonicalize,sample-count-ops").stdout.splitlines()
+    assert text[1:] == ["# + sample-count-ops: of plugin 'sample' of hip-compiler-sample 0.1.0"]
 
 
 def test_its_options(sample: Site) -> None:

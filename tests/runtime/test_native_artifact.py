@@ -95,6 +95,23 @@ assert all(output.tobytes() == outputs[0].tobytes() for output in outputs) and o
     assert done.returncode == 0, done.stderr
 
 
+def test_a_replaced_file_is_loaded_anew_while_the_old_one_runs(tmp_path: Path) -> None:
+    path = tmp_path / "model.so"
+    sessions = []
+    for value in (1.0, 2.0):
+        constant = np.array([value], np.float32).tobytes()
+        made = artifact(tmp_path / str(value), programs.affine_program(4), constants=constant)
+        link_native(made, path)
+        sessions.append(Session(path))
+    thrice = Bitcode("vendor", programs.bitcode(THRICE), ("hipc_twice",))
+    link_native(artifact(tmp_path / "3", programs.affine_program(4), thrice, constants=bytes(4)), path)
+    sessions.append(Session(path))
+    assert [session.run({"x": [10.0]})["y"].tolist() for session in sessions] == [[21], [22], [30]]
+
+
+THRICE = "define float @hipc_twice(float %x) { %y = fmul float %x, 3.0 ret float %y }"
+
+
 def test_constants_are_mapped_from_the_file(tmp_path: Path) -> None:
     constants = np.array([1, 2, 3], np.float32)
     made = artifact(tmp_path, programs.affine_program(12), constants=constants.tobytes())
@@ -103,8 +120,7 @@ def test_constants_are_mapped_from_the_file(tmp_path: Path) -> None:
 
 
 def test_an_override_of_a_plugin_wins(tmp_path: Path) -> None:
-    thrice = "define float @hipc_twice(float %x) { %y = fmul float %x, 3.0 ret float %y }"
-    plugin = Bitcode("vendor", programs.bitcode(thrice), ("hipc_twice",))
+    plugin = Bitcode("vendor", programs.bitcode(THRICE), ("hipc_twice",))
     made = artifact(tmp_path, programs.affine_program(4), plugin, constants=bytes(4))
     with Session(link_native(made)) as session:
         assert session.run({"x": [5.0]})["y"] == [15]

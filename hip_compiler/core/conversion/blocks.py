@@ -10,6 +10,7 @@ from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError
 from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.core.frontend.attributes import constant_array, dense_array
+from hip_compiler.core.frontend.node import REFUSED
 from hip_compiler.core.frontend.opsets import opset_of
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
@@ -52,6 +53,8 @@ class BlockConversion:
             return
         if operation.name == "onnx.Constant":
             self._constant(operation)
+            return
+        if REFUSED in operation.attributes:
             return
         operands = list(operation.operands)
         if any(operand not in self.tensors for operand in operands):

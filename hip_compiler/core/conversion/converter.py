@@ -8,6 +8,7 @@ from hip_compiler.core.conversion import contents
 from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
+from hip_compiler.core.conversion.nearest import nearest
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, find_converter
 from hip_compiler.core.conversion.refused import REFUSED
 from hip_compiler.core.conversion.tensors import Tensor, TensorList
@@ -71,7 +72,7 @@ class Converter:
             raise NotSupportedError("an input is a sequence")
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
-            raise NotSupportedError(REFUSED.get((op.domain, op.op), "no conversion for this operator"))
+            raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))
         op.read.update(op.attributes)
         return Expansion(self.convert, self.findings, op, body, depth + 1, self.opsets).run()
 
@@ -81,3 +82,7 @@ class Converter:
         inputs = {operand.name: op.optional(i) for i, operand in enumerate(definition.inputs)}
         given = {a.name: op.attr(a.name) for a in definition.attributes if a.name in op.attributes}
         return self.emitter.hip(name, inputs, None, **given)
+
+
+def _no_conversion(op: OnnxOp) -> str:
+    return "; ".join(filter(None, ["no conversion for this operator", nearest(op)]))

@@ -33,7 +33,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _MOVES = frozenset(
     f"hip.{name}"
     for name in ("gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "pad", "compress",
-                 "reverse_sequence", "one_hot")
+                 "reverse_sequence", "one_hot", "tensor_scatter")
 )  # fmt: skip
 """Operations that only move elements: floats of 8 and 4 bits, whose storage is that of bytes, may pass."""
 

@@ -11,7 +11,7 @@ from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.frontend.builder import GraphBuilder, Scope
 from hip_compiler.core.frontend.external import ExternalData
 from hip_compiler.core.frontend.inference import InferredGraph, infer_graph
-from hip_compiler.core.frontend.load import LoadedModel, load_model
+from hip_compiler.core.frontend.load import LoadedModel, ModelSource, load_model
 from hip_compiler.core.frontend.opsets import DEFAULT_DOMAIN, imported_opsets, opset_findings
 from hip_compiler.core.frontend.schema import refuse_malformed
 from hip_compiler.core.mlir import ir
@@ -21,7 +21,7 @@ ENTRY = "main_graph"
 
 
 def import_model(
-    model: str | Path | bytes | onnx.ModelProto,
+    model: ModelSource,
     context: Any,
     constants: ConstantPool,
     *,
@@ -32,7 +32,7 @@ def import_model(
     """Import an ONNX model.
 
     Args:
-        model: path of a file, serialised bytes, or a message (which is not modified).
+        model: path of a file, serialised bytes, or a message (which is not modified); see `load_model`.
         context: MLIR context; it is made to accept the unregistered `onnx` dialect.
         constants: receives the contents of large constants, as views of the model's memory where possible.
         base_dir: folder of external data; for a path, the file's own folder when not given.
@@ -80,7 +80,7 @@ def _import(
             {domain or DEFAULT_DOMAIN: ir.IntegerAttr.get(i64, version) for domain, version in opsets.items()}
         )
         module.operation.attributes["onnx.model"] = ir.StringAttr.get(name)
-        builder = GraphBuilder(constants, ExternalData(loaded.roots))
+        builder = GraphBuilder(constants, ExternalData(loaded.roots, dict(loaded.memory)))
         _build_function(module, loaded.proto.graph, inferred, builder)
         refuse_malformed(module)
     return module

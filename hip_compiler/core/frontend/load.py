@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
@@ -35,24 +37,32 @@ class LoadedModel:
         proto: the message; a caller's own message is never modified.
         roots: folders that external data may lie in; empty when the model came without a place.
         source: words for messages: the path, or what the caller gave.
+        memory: external data that is no file, by location: `uint8` arrays.
     """
 
     proto: onnx.ModelProto
     roots: tuple[Path, ...]
     source: str
+    memory: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def load_model(model: str | Path | bytes | onnx.ModelProto, base_dir: Path | None = None) -> LoadedModel:
+ModelSource: TypeAlias = "str | Path | bytes | onnx.ModelProto | LoadedModel"
+"""What a caller gives as a model."""
+
+
+def load_model(model: ModelSource, base_dir: Path | None = None) -> LoadedModel:
     """Read and parse a model; external data is not touched.
 
     Args:
-        model: path of a file, serialised bytes, or a message.
+        model: path of a file, serialised bytes, a message, or a model that is loaded already.
         base_dir: folder of external data; for a path, its own folder when not given.
 
     Raises:
         HipCompilerError: `HIPC0100` when there is no readable ONNX model, `HIPC0102` for names that are no text.
     """
     roots: tuple[Path, ...]
+    if isinstance(model, LoadedModel):
+        return model
     if isinstance(model, onnx.ModelProto):
         proto, source = model, "the given ModelProto"
         roots = () if base_dir is None else (Path(base_dir),)

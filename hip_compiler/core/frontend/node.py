@@ -16,7 +16,9 @@ from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported
 
 PREFIX = "onnx."
-RESERVED = ("domain", "region_names", "hip.opset")
+REFUSED = "hip.refused"
+"""Attribute of an operation that a plugin's verifier refused: it is reported already, and not converted."""
+RESERVED = ("domain", "region_names", "hip.opset", REFUSED)
 """Attributes of an operation that are no attributes of its node."""
 
 

@@ -35,6 +35,10 @@ class PassContext:
     symbols: frozenset[str] | None = None
     reports: dict[str, Any] = field(default_factory=dict)
 
+    def calls(self, symbol: str) -> bool:
+        """Whether the target's runtime says that it has an optional function."""
+        return self.symbols is not None and symbol in self.symbols
+
     @property
     def on_device(self) -> bool:
         """Whether tensors live in the memory of a device, where the host cannot touch them."""

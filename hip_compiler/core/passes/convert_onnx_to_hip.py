@@ -15,17 +15,21 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
+from hip_compiler.registry.contributions import OpDef
 from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
-APPEND, WINDOW = "hip.kv_append", "hip.kv_window"
+CACHES = {"hip.kv_append": {"present": "past"}, "hip.rotary_append": {"present_k": "past_k", "present_v": "past_v"}}
+"""Operations that append to caches: input by output that may be one buffer."""
+WINDOW = "hip.kv_window"
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,9 @@ class _FunctionConversion:
             name = self._output_name(position)
             self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), reason))
         elif result is None:
-            assert converter.findings or self.findings, "a result without conversion has a finding"
+            assert converter.findings or self.findings or self.context.findings, (
+                "a result without conversion has a finding"
+            )
         return result or Tensor((), BY_NUMPY[_FLOAT32])
 
     def _output_name(self, position: int) -> str:
@@ -172,7 +178,7 @@ class _FunctionConversion:
         interface = {
             "inputs": [_entry(*pair) for pair in inputs],
             "outputs": [_entry(*pair) for pair in outputs],
-            "shared": _shared(inputs, outputs),
+            "shared": _shared(inputs, outputs, self.context.ops),
         }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
         self.old.erase()
@@ -195,22 +201,25 @@ def _entry(name: str, source: Tensor) -> dict[str, Any]:
     return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
 
 
-def _shared(inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]]) -> list[list[str]]:
+def _shared(
+    inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]], ops: Mapping[str, OpDef]
+) -> list[list[str]]:
     """Pairs of an input and an output that may be one buffer: a cache that nothing but the append to it reads."""
     names = {source.value: name for name, source in inputs}
     found = []
     for name, result in outputs:
-        owner = _operation(result.value)
+        owner, made = _operation(result.value), result.value
         if owner is not None and owner.name == WINDOW:
             # It writes only after the append has read the whole past.
-            owner = _operation(owner.operands[0])
-        if owner is None or owner.name != APPEND:
+            made = owner.operands[0]
+            owner = _operation(made)
+        if owner is None or owner.name not in CACHES:
             continue
-        for operand in list(owner.operands)[1:]:
-            if operand in names and sum(1 for _ in operand.uses) == 1 + sum(
-                use.owner.operation.name == "tensor.dim" for use in operand.uses
-            ):
-                found.append([names[operand], name])
+        definition = ops[owner.name]
+        present = definition.outputs[list(owner.results).index(made)].name
+        past: Any = read_op(definition, owner).inputs.get(CACHES[owner.name].get(present, ""))
+        if past in names and sum(use.owner.operation.name != "tensor.dim" for use in past.uses) == 1:
+            found.append([names[past], name])
     return found
 
 

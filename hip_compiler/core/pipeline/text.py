@@ -1,7 +1,8 @@
 """Pipeline text as a tree of elements.
 
 Grammar, after MLIR's: ``element ("," element)*``, where an element is ``name``, ``name{options}``,
-``name(elements)`` with an operation name or ``any``, or ``slot:NAME``.
+``name(elements)`` with an operation name or ``any``, or ``slot:NAME``. From ``#`` to the end of its line, where space
+may stand, is a remark.
 """
 
 from __future__ import annotations
@@ -103,8 +104,12 @@ class _Parser:
         return self.source.error(ErrorCode.PIPELINE_SYNTAX, f"the pipeline does not parse: {expected}", where)
 
     def skip_space(self) -> None:
-        while self.peek().isspace():
-            self.position += 1
+        while self.peek().isspace() or self.peek() == "#":
+            if self.peek() == "#":
+                end = self.text.find("\n", self.position)
+                self.position = len(self.text) if end < 0 else end
+            else:
+                self.position += 1
 
     def peek(self) -> str:
         return self.text[self.position : self.position + 1]

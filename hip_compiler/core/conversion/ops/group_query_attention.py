@@ -71,25 +71,31 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     valid = emitter.elementwise(lambda last: last + 1, [emitter.reshape(seqlens, q.shape[:1])], INT32)
     everything = emitter.run_time_extents(total)[0]
     past = _past_lengths(emitter, valid, length, everything)
-    if op.attr("do_rotary", 0):
+    windowed, rotates = bool(op.attr("sliding_window_cache", 0)), bool(op.attr("do_rotary", 0))
+    joined = rotates and not windowed and emitter.context.calls("hipc_rotary_append")
+    if rotates and not joined:
         cos, sin, given = op.input(7), op.input(8), op.optional(9)
         positions = _positions(emitter, past, (q.shape[0], length)) if given is None else given
         rotary: dict[str, Any] = {"size": new.size, "interleaved": bool(op.attr("rotary_interleaved", 0))}
         q = rotate(emitter, q, cos, sin, positions, heads=heads, first=q_first, **rotary)
         k = rotate(emitter, k, cos, sin, positions, heads=shared, first=k_first, **rotary)
         q_first = k_first = 0
-    else:
+    elif not rotates:
         op.ignore("rotary_interleaved")
     window = op.attr("local_window_size", -1)
     keys, values = replace(new, k=k, k_first=k_first).updates
-    if op.attr("sliding_window_cache", 0):
+    if windowed:
         heads_of = (q.shape[0], dim(shared), dim(new.size))
         cache = _windowed(emitter, op, (keys, values), (past_k, past_v), past, valid, window, heads_of)
     else:
         capacity = everything if past_k is None else everything.maximum(past_k.shape[2])
         shape = (q.shape[0], dim(shared), capacity, dim(new.size))
-        present_k = append(emitter, keys[0], past_k, past, shape, keys[1])
-        present_v = append(emitter, values[0], past_v, past, shape, values[1])
+        if joined:
+            q, present_k, present_v = _rotate_and_append(emitter, op, new, past, shape)
+            q_first = 0
+        else:
+            present_k = append(emitter, keys[0], past_k, past, shape, keys[1])
+            present_v = append(emitter, values[0], past_v, past, shape, values[1])
         cache = Cache(present_k, present_v, past, valid, present_k, present_v)
     attributes: dict[str, Any] = {
         "q_heads": heads,
@@ -166,6 +172,36 @@ def _windowed(
         for staged, cache in ((staged_k, past_k), (staged_v, past_v))
     ]
     return Cache(staged_k, staged_v, held, filled, presents[0], presents[1])
+
+
+def _rotate_and_append(
+    emitter: Emitter, op: OnnxOp, new: Projections, past: Tensor, shape: Sequence[Dim]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rotated queries, and both caches: `hip.rotary_append`, for runtimes where every launch counts."""
+    inputs = {
+        "q": new.q,
+        "k": new.k,
+        "v": new.v,
+        "cos": op.input(7),
+        "sin": op.input(8),
+        "positions": op.optional(9),
+        "past_k": op.optional(3),
+        "past_v": op.optional(4),
+        "lengths": past,
+    }
+    attributes: dict[str, Any] = {
+        "q_heads": op.attr("num_heads"),
+        "kv_heads": op.attr("kv_num_heads"),
+        "size": new.size,
+        "q_first": new.q_first,
+        "k_first": new.k_first,
+        "v_first": new.v_first,
+        "interleaved": bool(op.attr("rotary_interleaved", 0)),
+    }
+    rotated = (*new.q.shape[:2], dim(attributes["q_heads"] * new.size))
+    shapes = [rotated, tuple(shape), tuple(shape)]
+    q, k, v = emitter.hip("hip.rotary_append", inputs, [new.q.dtype] * 3, shapes, **attributes)
+    return q, k, v
 
 
 def _refuse_variants(op: OnnxOp) -> None:

@@ -111,7 +111,7 @@ def convert_average(emitter: Emitter, op: OnnxOp) -> Tensor:
     return _quantized(emitter, mean, _parameters(emitter, op, 3), x.dtype)
 
 
-@onnx_op("QLinearConcat", domain=MICROSOFT, how="copies into one buffer")
+@onnx_op("QLinearConcat", domain=MICROSOFT, how="copies into one buffer", limits="element types of a byte")
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Quantised tensors side by side, each brought to the output's scale."""
     out = _parameters(emitter, op, 0)

@@ -26,7 +26,13 @@ _GATES = {"linear": (False, False), "gated": (True, False), "delta": (False, Tru
     dtypes=HALVES,
     limits="rank 3; the size of heads is known at compile time",
 )
-@onnx_op("LinearAttention", domain=MICROSOFT, how="hip.linear_attention", dtypes=HALVES)
+@onnx_op(
+    "LinearAttention",
+    domain=MICROSOFT,
+    how="hip.linear_attention",
+    dtypes=HALVES,
+    limits="rank 3; the size of heads is known at compile time",
+)
 def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Heads side by side in q, k and v. Outputs: y, present state."""
     q, k, v = op.input(0), op.input(1), op.input(2)
@@ -55,8 +61,8 @@ def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     )[: op.outputs]
 
 
-@onnx_op("CausalConvWithState", since=27, how="hip.causal_conv", dtypes=HALVES, limits="one spatial axis")
-@onnx_op("CausalConvWithState", domain=MICROSOFT, how="hip.causal_conv", dtypes=HALVES)
+@onnx_op("CausalConvWithState", since=27, how="hip.causal_conv", limits="one spatial axis")
+@onnx_op("CausalConvWithState", domain=MICROSOFT, how="hip.causal_conv", dtypes=HALVES, limits="one spatial axis")
 def convert_causal_conv(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] | None:
     """Channels first. Outputs: y, and the last inputs as the next state."""
     x, w, bias, past = op.input(0), op.input(1), op.optional(2), op.optional(3)

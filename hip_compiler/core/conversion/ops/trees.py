@@ -57,7 +57,7 @@ def convert_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.cast(transformed(emitter, scores, op.attr("post_transform", "NONE")), FLOAT)
 
 
-@onnx_op("TreeEnsemble", domain=DOMAIN, since=5, how="hip.tree_ensemble")
+@onnx_op("TreeEnsemble", domain=DOMAIN, since=5, how="hip.tree_ensemble", dtypes=frozenset({"float", "double"}))
 def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same with leaves in a list of their own, and nodes that test for membership in sets."""
     targets, forest = op.attr("n_targets", 1), read_forest_of_opset_5(op)

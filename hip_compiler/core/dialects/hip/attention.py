@@ -44,6 +44,12 @@ def _cache(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "update")),)
 
 
+def _rotary_append(shapes: OpShapes) -> Sequence[TensorSpec]:
+    q, attributes, dtype = input_shape(shapes, "q"), shapes.attributes, input_dtype(shapes, "q")
+    rotated = TensorSpec((*q[:2], dim(attributes["q_heads"] * attributes["size"])), dtype)
+    return (rotated, *(TensorSpec(destination_shape(shapes, f"present_{word}"), dtype) for word in "kv"))
+
+
 def _window(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "staged")),)
 
@@ -113,6 +119,35 @@ OPS: tuple[OpDef, ...] = (
             rank("cos", 2, 3),
             element("positions", ("i64",)),
             positive("heads", "size"),
+            _rotary_size,
+        ),
+    ),
+    define(
+        "rotary_append",
+        "Rotates q and k, and appends k and v to their caches: rotary and kv_append of a decoder layer in one.",
+        ("q", "k", "v", "cos", "sin", "positions?", "past_k?", "past_v?", "lengths"),
+        ("rotated", "present_k", "present_v"),
+        _rotary_append,
+        attributes=(
+            attribute("q_heads", "int"),
+            attribute("kv_heads", "int"),
+            attribute("size", "int"),
+            attribute("q_first", "int", 0),
+            attribute("k_first", "int", 0),
+            attribute("v_first", "int", 0),
+            attribute("interleaved", "bool", False),
+        ),
+        rules=(
+            element("q", ATTENTION_FLOATS),
+            same_element("q", "k", "v", "past_k", "past_v", "rotated", "present_k", "present_v"),
+            *(rank(name, 3, 3) for name in ("q", "k", "v", "rotated")),
+            *(rank(name, 4, 4) for name in ("past_k", "past_v", "present_k", "present_v")),
+            element("cos", ATTENTION_FLOATS),
+            same_element("cos", "sin"),
+            rank("cos", 2, 2),
+            element("positions", ("i64",)),
+            element("lengths", ("i32",)),
+            positive("q_heads", "kv_heads", "size"),
             _rotary_size,
         ),
     ),

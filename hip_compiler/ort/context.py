@@ -1,0 +1,52 @@
+"""Context models: ONNX models that hold what was compiled, for processes without Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.ort.provider import PROVIDER, register
+
+
+def compile_context(model: str | Path, output: str | Path, *, embed: bool = False, **options: Any) -> Path:
+    """Compile a model to a context model, in which nodes of the operator `EPContext` stand for what was compiled.
+
+    Any program with ONNX Runtime and `libhip_ep.so` runs it, on machines with this CPU. Nodes that cannot be compiled
+    stay what they are.
+
+    Args:
+        model: path of an ONNX file.
+        output: path of the context model.
+        embed: put the native artifacts into the model; else they lie beside it.
+        options: options of the provider.
+
+    Raises:
+        HipCompilerError: `HIPC0200`, when no node can be compiled, or, with ``strict=1``, when not all of them can;
+            and what else is wrong with model or options.
+    """
+    import onnxruntime
+
+    devices = register()
+    target = Path(output)
+    settings = onnxruntime.SessionOptions()
+    settings.add_session_config_entry("ep.context_enable", "1")
+    settings.add_session_config_entry("ep.context_file_path", str(target))
+    settings.add_session_config_entry("ep.context_embed_mode", "1" if embed else "0")
+    settings.add_provider_for_devices(devices, {name: str(value) for name, value in options.items()})
+    target.unlink(missing_ok=True)
+    try:
+        onnxruntime.InferenceSession(str(model), settings, enable_fallback=0)
+    except Exception as error:  # ONNX Runtime's own classes of errors
+        raise HipCompilerError(
+            ErrorCode.UNSUPPORTED if "HIPC0200" in str(error) else ErrorCode.MODEL_UNREADABLE,
+            f"{model} cannot be made a context model",
+            why=str(error),
+        ) from error
+    if not target.is_file():
+        raise HipCompilerError(
+            ErrorCode.UNSUPPORTED,
+            f"{model} has no node that {PROVIDER} can take",
+            hint="the warning above says why; hip-compiler coverage lists what can be compiled",
+        )
+    return target

@@ -1,0 +1,130 @@
+"""Options of a session with the provider: what there is, what each means, and how its text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hip_compiler.core.options import CompileOptions
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.registry.names import nearest
+
+HOST = "host"
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("0", "1", "false", "true"):
+        raise ValueError("is 0 or 1")
+    return text.lower() in ("1", "true")
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError("is a number, 0 or more")
+    return int(text)
+
+
+def _level(text: str) -> int:
+    if text not in ("0", "1", "2", "3"):
+        raise ValueError("is 0, 1, 2 or 3")
+    return int(text)
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.replace(";", ",").split(",") if word.strip())
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes:
+        name: key of the option.
+        default: what it is when it is not given.
+        read: its value from text; raises ValueError with what a value must be.
+        meaning: one sentence for `docs/onnxruntime.md`.
+        gpu: the target `host` has no use for it, and takes its default only.
+    """
+
+    name: str
+    default: Any
+    read: Callable[[str], Any]
+    meaning: str
+    gpu: bool = False
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("target", HOST, str, "Target to compile for."),
+    Option("device_id", 0, _number, "Number of the device.", gpu=True),
+    Option("arch", "", str, "Architecture to compile for, such as gfx942; empty: that of the device.", gpu=True),
+    Option("plugins", None, _ids, "Plugin ids to use, in order, separated by commas; not given: all installed ones."),
+    Option("pipeline", "", str, "Pass pipeline instead of the built-in one."),
+    Option("opt_level", 3, _level, "Optimisation level of machine code."),
+    Option("num_threads", 0, _number, "Threads of a run; 0: HIPC_NUM_THREADS, else one per available core."),
+    Option("cache_dir", "", str, "Folder that compiled models are kept in and taken from; empty: they are not kept."),
+    Option("graph_capture", False, _flag, "Replay runs that repeat as one graph of the device.", gpu=True),
+    Option("static_pad_prefill", False, _flag, "Pad the token axis, so that a captured graph serves.", gpu=True),
+    Option("kv_share", True, _flag, "A cache that grows may stay in the buffer that is both its input and output."),
+    Option("host_accessible_inputs", False, _flag, "Give inputs memory that the device can read.", gpu=True),
+    Option("strict", False, _flag, "A node that cannot be assigned is an error."),
+    Option("profile", False, _flag, "Times of kernels in ONNX Runtime's profile; those of nodes are always.", gpu=True),
+    Option("model_arch", "", str, "Kind of network, such as llama, that tuned kernels are chosen by.", gpu=True),
+)
+_BY_NAME = {option.name: option for option in OPTIONS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a session, read.
+
+    Attributes:
+        values: value of every option, by name.
+    """
+
+    values: Mapping[str, Any]
+
+    @property
+    def compile_options(self) -> CompileOptions:
+        """What the compiler is told."""
+        given = self.values
+        return CompileOptions(
+            target=given["target"],
+            pipeline=given["pipeline"],
+            plugins=given["plugins"],
+            opt_level=given["opt_level"],
+            verify_each=False,
+            cache=bool(given["cache_dir"]),
+            cache_dir=Path(given["cache_dir"]).expanduser() if given["cache_dir"] else None,
+        )
+
+    @classmethod
+    def read(cls, texts: Mapping[str, str]) -> Settings:
+        """Options from the text that ONNX Runtime hands over.
+
+        Raises:
+            HipCompilerError: `HIPC0001`, for an unknown option, a value that it cannot have, or an option that the
+                target has no use for.
+        """
+        values = {option.name: option.default for option in OPTIONS}
+        for name, text in texts.items():
+            option = _BY_NAME.get(name)
+            if option is None:
+                near = nearest(name, _BY_NAME)
+                raise _refused(f"there is no option '{name}'", near or f"options: {', '.join(_BY_NAME)}")
+            try:
+                values[name] = option.read(text)
+            except ValueError as error:
+                raise _refused(f"option '{name}' {error}, not '{text}'", option.meaning) from None
+        for option in OPTIONS:
+            if option.gpu and values["target"] == HOST and values[option.name] != option.default:
+                raise _refused(
+                    f"option '{option.name}' is one of GPU targets",
+                    f"leave it out, or choose a target other than {HOST}",
+                )
+        return cls(values)
+
+
+def _refused(what: str, hint: str) -> HipCompilerError:
+    return HipCompilerError(ErrorCode.USAGE, what, hint=hint)

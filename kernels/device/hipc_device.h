@@ -1,0 +1,254 @@
+// What device kernels share: one source for AMD GPUs (HIP without ROCm's headers) and NVIDIA's (CUDA without its own).
+// Freestanding: compiler builtins alone. The width of a wave is a property of the architecture, never assumed.
+#pragma once
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef _Float16 f16;
+typedef __bf16 bf16;
+typedef float f32;
+typedef double f64;
+
+#if defined(__AMDGCN__)
+#define HIPC_AMD 1
+#define HIPC_BLOCK_SIZE(N) __attribute__((amdgpu_flat_work_group_size(1, N)))
+#elif defined(__NVPTX__)
+#define HIPC_NVIDIA 1
+#define HIPC_BLOCK_SIZE(N) __attribute__((launch_bounds(N)))
+#else
+#error "device kernels are compiled for devices only"
+#endif
+
+// A kernel that the runtime finds by name, launched in blocks of at most THREADS.
+#define KERNEL(THREADS) extern "C" __attribute__((global)) HIPC_BLOCK_SIZE(THREADS) void
+// A function of a kernel.
+#define DEVICE static inline __attribute__((device, always_inline))
+// Memory that the threads of a block share; its size is known when it is compiled.
+#define SHARED static __attribute__((shared, device, aligned(16)))
+#define UNROLL _Pragma("unroll")
+
+namespace hipc {
+
+// ---- where a thread is ------------------------------------------------------------------------------------------
+#if defined(HIPC_AMD)
+#if defined(__GFX9__)
+constexpr u32 WAVE = 64;
+#else
+constexpr u32 WAVE = 32;
+#endif
+DEVICE u32 thread() { return __builtin_amdgcn_workitem_id_x(); }
+DEVICE u32 block() { return __builtin_amdgcn_workgroup_id_x(); }
+DEVICE u32 block_y() { return __builtin_amdgcn_workgroup_id_y(); }
+DEVICE u32 block_z() { return __builtin_amdgcn_workgroup_id_z(); }
+DEVICE u32 threads() { return __builtin_amdgcn_workgroup_size_x(); }
+DEVICE u32 blocks() { return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(); }
+DEVICE u32 blocks_y() { return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(); }
+DEVICE u32 lane() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)); }
+DEVICE void barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+#else
+constexpr u32 WAVE = 32;
+DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
+DEVICE u32 threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
+DEVICE u32 blocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+DEVICE u32 blocks_y() { return __nvvm_read_ptx_sreg_nctaid_y(); }
+DEVICE u32 lane() { return __nvvm_read_ptx_sreg_laneid(); }
+DEVICE void barrier() { __syncthreads(); }
+#endif
+DEVICE u32 wave() { return thread() / WAVE; }
+DEVICE u32 waves() { return (threads() + WAVE - 1) / WAVE; }
+// This thread among all of the launch, and how many there are: for loops with the stride of the grid.
+DEVICE i64 global_thread() { return (i64)block() * threads() + thread(); }
+DEVICE i64 global_threads() { return (i64)blocks() * threads(); }
+
+// ---- numbers ----------------------------------------------------------------------------------------------------
+template <class T> DEVICE T min(T a, T b) { return b < a ? b : a; }
+template <class T> DEVICE T max(T a, T b) { return a < b ? b : a; }
+template <class T> DEVICE T ceil_div(T a, T b) { return (a + b - 1) / b; }
+template <class To, class From> DEVICE To bit_cast(From from) { return __builtin_bit_cast(To, from); }
+
+template <class A, class B> struct same { static constexpr bool value = false; };
+template <class A> struct same<A, A> { static constexpr bool value = true; };
+template <bool C, class A, class B> struct choose { using type = A; };
+template <class A, class B> struct choose<false, A, B> { using type = B; };
+template <class T> constexpr bool is_half = same<T, f16>::value || same<T, bf16>::value;
+template <class T> constexpr bool is_float = is_half<T> || same<T, f32>::value || same<T, f64>::value;
+// The type that arithmetic on an element uses.
+template <class T> using Compute = typename choose<is_half<T>, f32, T>::type;
+template <class T> DEVICE Compute<T> widen(T value) { return (Compute<T>)value; }
+// A float as an element. bfloat16 rounds to nearest even here as everywhere.
+template <class T, class C> DEVICE T narrow(C value) {
+  if constexpr (same<T, bf16>::value) {
+    u32 bits = bit_cast<u32>((f32)value);
+    u16 rounded = (bits & 0x7fffffff) > 0x7f800000 ? (u16)((bits >> 16) | 0x40) : (u16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    return bit_cast<bf16>(rounded);
+  } else {
+    return (T)value;
+  }
+}
+DEVICE f32 bf16_bits_to_float(u32 bits) { return bit_cast<f32>(bits << 16); }
+
+template <class T> DEVICE T lowest() {
+  if constexpr (is_float<T>) return (T)-__builtin_inff();
+  else if constexpr ((T)-1 < (T)0) return (T)((u64)1 << (8 * sizeof(T) - 1));
+  else return (T)0;
+}
+template <class T> DEVICE T highest() {
+  if constexpr (is_float<T>) return (T)__builtin_inff();
+  else if constexpr ((T)-1 < (T)0) return (T)(((u64)1 << (8 * sizeof(T) - 1)) - 1);
+  else return (T)-1;
+}
+
+// ---- vectors in memory ------------------------------------------------------------------------------------------
+// COUNT elements that are loaded and stored at once; aligned to its size, at most 16 bytes.
+template <class T, int COUNT> struct alignas(sizeof(T) * COUNT > 16 ? 16 : sizeof(T) * COUNT) Vector {
+  T at[COUNT];
+  __attribute__((device, always_inline)) T &operator[](int i) { return at[i]; }
+  __attribute__((device, always_inline)) const T &operator[](int i) const { return at[i]; }
+};
+// Elements of 16 bytes.
+template <class T> constexpr int LANE_VECTOR = 16 / sizeof(T);
+typedef u32 u32x4 __attribute__((ext_vector_type(4)));
+typedef u32 u32x2 __attribute__((ext_vector_type(2)));
+
+template <class T, int COUNT> DEVICE Vector<T, COUNT> load(const T *from) {
+  constexpr int bytes = sizeof(T) * COUNT;
+  if constexpr (bytes == 16) return bit_cast<Vector<T, COUNT>>(*(const u32x4 *)from);
+  else if constexpr (bytes == 8) return bit_cast<Vector<T, COUNT>>(*(const u32x2 *)from);
+  else if constexpr (bytes == 4) return bit_cast<Vector<T, COUNT>>(*(const u32 *)from);
+  else return *(const Vector<T, COUNT> *)from;
+}
+// For what is read once and should not push anything out of the caches.
+template <class T, int COUNT> DEVICE Vector<T, COUNT> load_once(const T *from) {
+  constexpr int bytes = sizeof(T) * COUNT;
+  if constexpr (bytes == 16) return bit_cast<Vector<T, COUNT>>(__builtin_nontemporal_load((const u32x4 *)from));
+  else if constexpr (bytes == 8) return bit_cast<Vector<T, COUNT>>(__builtin_nontemporal_load((const u32x2 *)from));
+  else if constexpr (bytes == 4) return bit_cast<Vector<T, COUNT>>(__builtin_nontemporal_load((const u32 *)from));
+  else return load<T, COUNT>(from);
+}
+template <class T, int COUNT> DEVICE void store(T *to, Vector<T, COUNT> value) {
+  constexpr int bytes = sizeof(T) * COUNT;
+  if constexpr (bytes == 16) *(u32x4 *)to = bit_cast<u32x4>(value);
+  else if constexpr (bytes == 8) *(u32x2 *)to = bit_cast<u32x2>(value);
+  else if constexpr (bytes == 4) *(u32 *)to = bit_cast<u32>(value);
+  else *(Vector<T, COUNT> *)to = value;
+}
+DEVICE bool is_aligned(const void *pointer, u32 bytes) { return ((u64)pointer & (bytes - 1)) == 0; }
+
+// ---- exchange between lanes -------------------------------------------------------------------------------------
+// The value of the lane whose number differs in the bits of MASK.
+template <u32 MASK> DEVICE u32 exchange_bits(u32 value) {
+#if defined(HIPC_AMD)
+  // Quads move in the vector unit; within 32 lanes the LDS hardware has a fixed exchange.
+  if constexpr (MASK == 1) return (u32)__builtin_amdgcn_update_dpp(0, (i32)value, 0xB1, 0xf, 0xf, true);
+  else if constexpr (MASK == 2) return (u32)__builtin_amdgcn_update_dpp(0, (i32)value, 0x4E, 0xf, 0xf, true);
+  else if constexpr (MASK < 32) return (u32)__builtin_amdgcn_ds_swizzle((i32)value, (MASK << 10) | 0x1f);
+  else return (u32)__builtin_amdgcn_ds_bpermute((i32)((lane() ^ MASK) << 2), (i32)value);
+#else
+  return (u32)__nvvm_shfl_sync_bfly_i32(~0u, (i32)value, MASK, 0x1f);
+#endif
+}
+template <u32 MASK, class T> DEVICE T exchange(T value) {
+  if constexpr (sizeof(T) == 8) {
+    u64 bits = bit_cast<u64>(value);
+    u64 low = exchange_bits<MASK>((u32)bits), high = exchange_bits<MASK>((u32)(bits >> 32));
+    return bit_cast<T>(low | (high << 32));
+  } else if constexpr (sizeof(T) == 4) {
+    return bit_cast<T>(exchange_bits<MASK>(bit_cast<u32>(value)));
+  } else {
+    return (T)exchange_bits<MASK>((u32)value);
+  }
+}
+// The value of lane `source`.
+DEVICE u32 from_lane(u32 value, u32 source) {
+#if defined(HIPC_AMD)
+  return (u32)__builtin_amdgcn_ds_bpermute((i32)(source << 2), (i32)value);
+#else
+  return (u32)__nvvm_shfl_sync_idx_i32(~0u, (i32)value, source, 0x1f);
+#endif
+}
+DEVICE f32 from_lane(f32 value, u32 source) { return bit_cast<f32>(from_lane(bit_cast<u32>(value), source)); }
+
+// Combines the values of groups of WIDTH neighbouring lanes; every lane gets the result. All lanes must be active.
+template <u32 WIDTH = WAVE, class T, class Combine> DEVICE T combine_lanes(T value, Combine combine) {
+  if constexpr (WIDTH >= 2) value = combine(value, exchange<1>(value));
+  if constexpr (WIDTH >= 4) value = combine(value, exchange<2>(value));
+  if constexpr (WIDTH >= 8) value = combine(value, exchange<4>(value));
+  if constexpr (WIDTH >= 16) value = combine(value, exchange<8>(value));
+  if constexpr (WIDTH >= 32) value = combine(value, exchange<16>(value));
+  if constexpr (WIDTH >= 64) value = combine(value, exchange<32>(value));
+  return value;
+}
+template <u32 WIDTH = WAVE, class T> DEVICE T sum_lanes(T value) {
+  return combine_lanes<WIDTH>(value, [](T a, T b) { return a + b; });
+}
+template <u32 WIDTH = WAVE, class T> DEVICE T max_lanes(T value) {
+  return combine_lanes<WIDTH>(value, [](T a, T b) { return a > b ? a : b; });
+}
+
+// Combines the values of a block of at most 1024 threads, a whole number of waves; every thread gets the result.
+// `shared` holds one value per wave and is free again when this returns.
+template <class T, class Combine> DEVICE T combine_block(T value, T *shared, T neutral, Combine combine) {
+  value = combine_lanes<WAVE>(value, combine);
+  if (threads() <= WAVE) return value;
+  if (lane() == 0) shared[wave()] = value;
+  barrier();
+  // Every wave combines what the waves left, so that no second exchange is needed.
+  value = lane() < waves() ? shared[lane()] : neutral;
+  value = combine_lanes<WAVE>(value, combine);
+  barrier();
+  return value;
+}
+template <class T> DEVICE T sum_block(T value, T *shared) {
+  return combine_block(value, shared, (T)0, [](T a, T b) { return a + b; });
+}
+template <class T> DEVICE T max_block(T value, T *shared) {
+  return combine_block(value, shared, lowest<T>(), [](T a, T b) { return a > b ? a : b; });
+}
+constexpr int MOST_WAVES = 1024 / WAVE;
+
+// ---- position in a tensor ---------------------------------------------------------------------------------------
+// Extents and strides by value, as kernels take them; rank at most 8.
+struct Space {
+  i64 shape[8];
+  i64 strides[8];
+  i32 rank;
+};
+// Offset of row-major position `at` under the strides.
+DEVICE i64 offset_of(const Space &space, i64 at) {
+  i64 offset = 0;
+  for (i32 axis = space.rank - 1; axis >= 0; axis--) {
+    i64 extent = space.shape[axis];
+    i64 quotient = at < 0x7fffffff && extent < 0x7fffffff ? (i64)((u32)at / (u32)extent) : at / extent;
+    offset += (at - quotient * extent) * space.strides[axis];
+    at = quotient;
+  }
+  return offset;
+}
+
+} // namespace hipc
+
+// Instances of a kernel template: body FUNCTION<T> under the names FAMILY_f32, FAMILY_f16, FAMILY_bf16.
+#define HIPC_FLOATS(DEFINE) DEFINE(f32, f32) DEFINE(f16, f16) DEFINE(bf16, bf16)
+#define HIPC_ALL_FLOATS(DEFINE) HIPC_FLOATS(DEFINE) DEFINE(f64, f64)
+#define HIPC_INTEGERS(DEFINE)                                                                                          \
+  DEFINE(i8, i8) DEFINE(u8, u8) DEFINE(i16, i16) DEFINE(u16, u16) DEFINE(i32, i32) DEFINE(u32, u32) DEFINE(i64, i64)   \
+      DEFINE(u64, u64)
+#define HIPC_NUMBERS(DEFINE) HIPC_ALL_FLOATS(DEFINE) HIPC_INTEGERS(DEFINE)
+// By element size, for data movement.
+struct alignas(16) bytes16 {
+  u64 low, high;
+};
+#define HIPC_BYTES(DEFINE) DEFINE(b1, u8) DEFINE(b2, u16) DEFINE(b4, u32) DEFINE(b8, u64) DEFINE(b16, bytes16)

@@ -1,0 +1,118 @@
+// What ONNX Runtime and hip-compiler call by name.
+#include "provider.h"
+
+namespace hip_ep {
+namespace {
+
+constexpr uint32_t VENDOR_ID = 0x1002;
+// Kept as a copy. Sessions are made while Python is there; it takes the compiler away before it ends.
+hip_ep_compiler compiler;
+
+struct Factory : OrtEpFactory, Heap {
+  Api api;
+};
+
+const Api &api_of(OrtEpFactory *factory) { return ((Factory *)factory)->api; }
+
+OrtStatus *supported_devices(OrtEpFactory *factory, const OrtHardwareDevice *const *devices, size_t count, OrtEpDevice **out,
+                             size_t max, size_t *made) {
+  const Api &api = api_of(factory);
+  *made = 0;
+  for (size_t i = 0; i < count && *made < max; i++) {
+    if (api.HardwareDevice_Type(devices[i]) != ORT_CPU) continue;
+    TRY(api.CreateEpDevice(factory, devices[i], nullptr, nullptr, out + *made));
+    ++*made;
+  }
+  return nullptr;
+}
+
+OrtStatus *create_ep(OrtEpFactory *factory, const OrtHardwareDevice *const *, const OrtKeyValuePairs *const *, size_t,
+                     const OrtSessionOptions *options, const OrtLogger *logger, OrtEp **out) {
+  const Api &api = api_of(factory);
+  auto provider = new Provider(api, logger);
+  if (!provider) return api.no_memory();
+  *out = provider;
+  return provider->settings.read(api, options);
+}
+
+// The answer that a runtime asks for before it loads a context model. One that does not fit is refused when it is loaded,
+// by the message that names both sides.
+OrtStatus *validate(OrtEpFactory *, const OrtHardwareDevice *const *, size_t, const char *info, int *result) {
+  *result = info && !strcmp(info, compatibility()) ? ORT_OPTIMAL : ORT_PREFER_RECOMPILATION;
+  return nullptr;
+}
+
+} // namespace
+
+const hip_ep_compiler *registered_compiler() { return compiler.version ? &compiler : nullptr; }
+
+const char *compatibility() {
+  static char text[96];
+  snprintf(text, sizeof text, "hip-compiler version=%s abi=%d", HIP_EP_VERSION, HIPC_ABI_VERSION);
+  return text;
+}
+
+} // namespace hip_ep
+
+using namespace hip_ep;
+
+HIP_EP_EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base, const OrtLogger *, OrtEpFactory **out,
+                                           size_t max, size_t *made) {
+  *made = 0;
+  auto factory = new Factory;
+  if (!factory || max < 1) {
+    delete factory;
+    return nullptr;
+  }
+  Api &api = factory->api;
+  if (!api.load(base)) {
+    auto create = (decltype(api.CreateStatus))((void *const *)base->GetApi(1))[0];
+    OrtStatus *status = create(ORT_FAIL, "hip-compiler needs ONNX Runtime 1.23.1 or later");
+    delete factory;
+    return status;
+  }
+  factory->ort_version_supported = ORT_ABI;
+  factory->GetName = [](const OrtEpFactory *) { return EP_NAME; };
+  factory->GetVendor = [](const OrtEpFactory *) { return "hip-compiler"; };
+  factory->GetVendorId = [](const OrtEpFactory *) { return VENDOR_ID; };
+  factory->GetVersion = [](const OrtEpFactory *) { return (const char *)HIP_EP_VERSION; };
+  factory->GetSupportedDevices = supported_devices;
+  factory->CreateEp = create_ep;
+  factory->ReleaseEp = [](OrtEpFactory *, OrtEp *ep) { delete (Provider *)ep; };
+  factory->ValidateCompiledModelCompatibilityInfo = validate;
+  // Tensors are in host memory, so there is nothing to allocate or copy.
+  factory->CreateAllocator = [](OrtEpFactory *, const OrtMemoryInfo *, const OrtKeyValuePairs *, OrtAllocator **allocator) {
+    *allocator = nullptr;
+    return (OrtStatus *)nullptr;
+  };
+  factory->ReleaseAllocator = [](OrtEpFactory *, OrtAllocator *) {};
+  factory->CreateDataTransfer = [](OrtEpFactory *, void **transfer) {
+    *transfer = nullptr;
+    return (OrtStatus *)nullptr;
+  };
+  factory->IsStreamAware = [](const OrtEpFactory *) { return false; };
+  factory->CreateSyncStreamForDevice = [](OrtEpFactory *, const OrtMemoryDevice *, const OrtKeyValuePairs *, void **stream) {
+    *stream = nullptr;
+    return (OrtStatus *)nullptr;
+  };
+  out[0] = factory;
+  *made = 1;
+  return nullptr;
+}
+
+HIP_EP_EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory) {
+  delete (Factory *)factory;
+  return nullptr;
+}
+
+// Registers the compiler of this process; NULL: there is none any more. Returns 0, or the version that is understood.
+HIP_EP_EXPORT uint32_t hip_ep_set_compiler(const hip_ep_compiler *chosen) {
+  if (chosen && chosen->version != HIP_EP_COMPILER_VERSION) return HIP_EP_COMPILER_VERSION;
+  compiler = chosen ? *chosen : hip_ep_compiler{};
+  return 0;
+}
+
+// The option of a number, or NULL behind the last one.
+HIP_EP_EXPORT const char *hip_ep_option(int32_t number) {
+  return number >= 0 && (size_t)number < sizeof OPTIONS / sizeof *OPTIONS ? OPTIONS[number] : nullptr;
+}

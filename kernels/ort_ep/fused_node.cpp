@@ -1,0 +1,168 @@
+#include "fused_node.h"
+
+namespace hip_ep {
+namespace {
+
+constexpr size_t ALIGNMENT = 64; // of outputs, by the runtime ABI
+alignas(ALIGNMENT) char nothing[ALIGNMENT]; // memory of outputs without elements
+
+size_t element_bytes(int32_t dtype) {
+  // By TensorProto.DataType. Types without a row hold several elements in a byte, or are no numbers.
+  static constexpr uint8_t SIZES[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2, 1, 1, 1, 1, 0, 0, 0, 1};
+  return dtype > 0 && dtype < (int32_t)sizeof SIZES ? SIZES[dtype] : 0;
+}
+
+OrtStatus *element_type(const Api &api, const OrtValueInfo *info, int32_t *dtype) {
+  const OrtTypeInfo *type = nullptr;
+  const OrtTensorTypeAndShapeInfo *tensor = nullptr;
+  int element = 0;
+  TRY(api.GetValueInfoTypeInfo(info, &type));
+  if (type) TRY(api.CastTypeInfoToTensorInfo(type, &tensor));
+  if (tensor) TRY(api.GetTensorElementType(tensor, &element));
+  *dtype = element;
+  return nullptr;
+}
+
+OrtStatus *create_state(OrtNodeComputeInfo *self, OrtNodeComputeContext *, void **state) {
+  *state = self;
+  return nullptr;
+}
+
+OrtStatus *compute(OrtNodeComputeInfo *, void *state, OrtKernelContext *kernel) {
+  return ((FusedNode *)state)->run(kernel);
+}
+
+void release_state(OrtNodeComputeInfo *, void *) {}
+
+} // namespace
+
+FusedNode::~FusedNode() {
+  delete native;
+  // A compiler that is gone has taken its programs with it.
+  const hip_ep_compiler *compiler = registered_compiler();
+  if (compiler && program.id) compiler->release(program.id);
+  if (compiler && linked) compiler->release(linked);
+  pthread_mutex_destroy(&lock);
+}
+
+OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
+  api = &functions;
+  ort_version_supported = ORT_ABI;
+  CreateState = create_state;
+  Compute = compute;
+  ReleaseState = release_state;
+  const char *words;
+  TRY(api->Node_GetName(node, &words));
+  name.add(words);
+  Array<const OrtValueInfo *> infos;
+  size_t count = 0;
+  TRY(list(*api, api->Node_GetNumInputs, api->Node_GetInputs, node, infos));
+  TRY(api->Node_GetNumOutputs(node, &count));
+  if (!inputs.resize(infos.size) || !details.resize(infos.size) || !outputs.resize(count)) return api->no_memory();
+  for (size_t i = 0; i < infos.size; i++)
+    if (infos[i]) TRY(element_type(*api, infos[i], &inputs[i].dtype));
+  return nullptr;
+}
+
+void FusedNode::share(const char *pairs) {
+  for (char *end; *pairs; pairs = end) {
+    size_t input = (size_t)strtoul(pairs, &end, 10);
+    if (end == pairs) return;
+    unsigned long output = strtoul(end, &end, 10);
+    if (input < inputs.size && output < outputs.size) details[input].partner = (int32_t)output + 1;
+  }
+}
+
+OrtStatus *FusedNode::run(OrtKernelContext *context) {
+  pthread_mutex_lock(&lock);
+  kernel = context;
+  failure = take_inputs();
+  if (!failure) {
+    memset(outputs.data, 0, outputs.size * sizeof(Output));
+    hipc_io io = {};
+    io.inputs = inputs.data;
+    io.num_inputs = (int64_t)inputs.size;
+    io.allocator = this;
+    io.alloc_output = allocate;
+    int32_t status = program.compute(program.state, &io);
+    if (status && !failure)
+      failure = api->fail("hip-compiler: the run of %s failed with status %d: %s", name.text(), status,
+                          program.last_error(program.state));
+    for (Output &output : outputs) {
+      if (output.staged && !failure) memcpy(output.given, output.staged, output.bytes);
+      free(output.staged);
+    }
+  }
+  OrtStatus *result = failure;
+  failure = nullptr;
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+OrtStatus *FusedNode::take_inputs() {
+  for (size_t i = 0; i < inputs.size; i++) {
+    hipc_tensor &tensor = inputs[i];
+    const OrtValue *value = nullptr;
+    OrtTensorTypeAndShapeInfo *info = nullptr;
+    size_t rank = 0;
+    TRY(api->KernelContext_GetInput(kernel, i, &value));
+    if (!value) return api->fail("hip-compiler: input %zu of %s is absent", i, name.text());
+    TRY(api->GetTensorTypeAndShape(value, &info));
+    OrtStatus *status = api->GetDimensionsCount(info, &rank);
+    if (!status && rank > HIPC_MAX_RANK)
+      status = api->fail("hip-compiler: input %zu of %s has rank %zu; %d is the most", i, name.text(), rank, HIPC_MAX_RANK);
+    if (!status) status = api->GetDimensions(info, tensor.shape, rank);
+    api->ReleaseTensorTypeAndShapeInfo(info);
+    TRY(status);
+    const void *data = nullptr;
+    TRY(api->GetTensorData(value, &data));
+    tensor.data = (void *)data;
+    tensor.rank = (int32_t)rank;
+    int64_t elements = 1;
+    for (size_t axis = rank; axis-- > 0; elements *= tensor.shape[axis]) tensor.strides[axis] = elements;
+    details[i].bytes = (size_t)elements * element_bytes(tensor.dtype);
+  }
+  return nullptr;
+}
+
+void *FusedNode::allocate(void *self, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape) {
+  return ((FusedNode *)self)->output_memory(index, dtype, rank, shape);
+}
+
+void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const int64_t *shape) {
+  OrtValue *value = nullptr;
+  void *memory = nullptr;
+  if ((size_t)index >= outputs.size) {
+    failure = api->fail("hip-compiler: %s has no output %d", name.text(), index);
+    return nullptr;
+  }
+  failure = api->KernelContext_GetOutput(kernel, (size_t)index, shape, (size_t)rank, &value);
+  if (!failure && value) failure = api->GetTensorMutableData(value, &memory);
+  if (failure) return nullptr;
+  size_t bytes = element_bytes(dtype);
+  for (int32_t axis = 0; axis < rank; axis++) bytes *= (size_t)shape[axis];
+  if (!bytes) return nothing;
+  // Memory of the caller's may be aligned to less, or hold an input that is still to be read. An output that nobody
+  // asked for has none.
+  if (memory && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
+    return memory;
+  Output &output = outputs[(size_t)index];
+  if (posix_memalign(&output.staged, ALIGNMENT, bytes)) output.staged = nullptr;
+  output.given = memory ? memory : output.staged;
+  output.bytes = memory ? bytes : 0;
+  if (!output.staged) failure = api->no_memory();
+  return output.staged;
+}
+
+// Whether memory holds an input, unless it is that of the output's partner, whole: a cache that grows in place.
+bool FusedNode::overlaps_input(const char *memory, size_t bytes, int32_t index, const int64_t *shape, int32_t rank) const {
+  for (size_t i = 0; i < inputs.size; i++) {
+    auto start = (const char *)inputs[i].data;
+    if (memory >= start + details[i].bytes || start >= memory + bytes) continue;
+    bool whole = memory == start && rank == inputs[i].rank && !memcmp(shape, inputs[i].shape, (size_t)rank * sizeof *shape);
+    if (details[i].partner != index + 1 || !whole) return true;
+  }
+  return false;
+}
+
+} // namespace hip_ep

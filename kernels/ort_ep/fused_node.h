@@ -1,0 +1,52 @@
+// A fused node: what ONNX Runtime calls for the nodes that were compiled together.
+#pragma once
+#include <pthread.h>
+
+#include "compiler.h"
+#include "native_model.h"
+
+namespace hip_ep {
+
+// The compiler of this process, or NULL.
+const hip_ep_compiler *registered_compiler();
+
+struct FusedNode : OrtNodeComputeInfo, Heap {
+  const Api *api = nullptr;
+  Bytes name;
+  // The program: of the compiler in this process, or a native model.
+  hip_ep_program program = {};
+  int64_t linked = 0; // a native artifact to release with the node
+  NativeModel *native = nullptr;
+
+  ~FusedNode();
+  // Takes inputs, outputs and functions of the node. The program may come later.
+  OrtStatus *prepare(const Api &api, const OrtNode *node);
+  // Says which outputs may lie in the memory of an input: numbers, an input's before its output's.
+  void share(const char *pairs);
+  OrtStatus *run(OrtKernelContext *kernel);
+
+private:
+  struct Output {
+    void *given, *staged;
+    size_t bytes;
+  };
+  struct Input {
+    size_t bytes;
+    int32_t partner; // number of the output that may grow in its memory, from 1; 0: none
+  };
+
+  static void *allocate(void *self, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+  void *output_memory(int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+  OrtStatus *take_inputs();
+  bool overlaps_input(const char *memory, size_t bytes, int32_t index, const int64_t *shape, int32_t rank) const;
+
+  // One run at a time: a program has one arena, and uses every core that it may.
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  Array<hipc_tensor> inputs;
+  Array<Input> details;
+  Array<Output> outputs;
+  OrtKernelContext *kernel = nullptr;
+  OrtStatus *failure = nullptr;
+};
+
+} // namespace hip_ep

@@ -1,0 +1,204 @@
+#include "provider.h"
+
+#include "context_node.h"
+#include "model_writer.h"
+
+namespace hip_ep {
+namespace {
+
+void put(void *answer, const char *text, int64_t bytes) { ((Bytes *)answer)->add(text, (size_t)bytes); }
+
+hip_ep_request request(const Api &api, const Settings &settings, const Bytes &model, Bytes &answer) {
+  // Seen: 1.25.1 and older leave such values out, 1.27.0 has them.
+  int32_t outer_values = api.major > 1 || api.minor >= 27;
+  return {settings.pairs.text(), (int64_t)settings.pairs.size, model.data, (int64_t)model.size, outer_values, &answer, put};
+}
+
+const char *ep_name(const OrtEp *) { return EP_NAME; }
+
+// The graph of an If, Loop or Scan. Such a node is claimed whole or not at all, so nothing is claimed inside of it.
+OrtStatus *is_subgraph(const Api &api, const OrtGraph *graph, bool *result) {
+  const OrtNode *parent = nullptr;
+  TRY(api.Graph_GetParentNode(graph, &parent));
+  *result = parent;
+  if (parent || api.major > 1 || api.minor > 23) return nullptr;
+  // 1.23 does not tell the parent: what reads values of a graph around it has one, and so has what takes no inputs.
+  size_t inputs = 0;
+  TRY(api.Graph_GetNumInputs(graph, &inputs));
+  *result = inputs == 0;
+  Array<const OrtNode *> nodes;
+  TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
+  for (const OrtNode *node : nodes) {
+    Array<const OrtValueInfo *> values;
+    TRY(list(api, api.Node_GetNumInputs, api.Node_GetInputs, node, values));
+    for (const OrtValueInfo *value : values) {
+      bool outer = false;
+      if (value) TRY(api.ValueInfo_IsFromOuterScope(value, &outer));
+      *result = *result || outer;
+    }
+  }
+  return nullptr;
+}
+
+} // namespace
+
+Provider::Provider(const Api &api, const OrtLogger *logger) : OrtEp{}, api(api), logger(logger) {
+  ort_version_supported = ORT_ABI;
+  GetName = ep_name;
+  GetCapability = get_capability;
+  Compile = compile;
+  ReleaseNodeComputeInfos = release_infos;
+  GetCompiledModelCompatibilityInfo = [](OrtEp *, const OrtGraph *) { return compatibility(); };
+}
+
+void Provider::say(int level, const char *text) {
+  api.drop(api.Logger_LogMessage(logger, level, text, "hip-compiler", 0, EP_NAME));
+}
+
+OrtStatus *Provider::get_capability(OrtEp *self, const OrtGraph *graph, OrtEpGraphSupportInfo *support) {
+  return ((Provider *)self)->claim(graph, support);
+}
+
+OrtStatus *Provider::claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support) {
+  bool inside = false;
+  TRY(is_subgraph(api, graph, &inside));
+  Array<const OrtNode *> nodes;
+  TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
+  if (inside || !nodes.size) return nullptr;
+  if (settings.trouble.size) return refuse(nodes, support);
+  size_t contexts = 0;
+  TRY(claim_contexts(nodes, support, &contexts));
+  if (!contexts) return ask_compiler(graph, nodes, support);
+  Bytes line;
+  line.print("assigned %zu/%zu nodes, compiled before; the others are on CPU", contexts, nodes.size);
+  if (contexts < nodes.size && settings.strict) {
+    settings.trouble.print("HIPC0200: strict=1, but %s", line.text());
+    return nullptr; // the compilation of what is claimed reports it
+  }
+  say(ORT_INFO, line.text());
+  return nullptr;
+}
+
+OrtStatus *Provider::claim_contexts(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support, size_t *claimed) {
+  for (const OrtNode *node : nodes)
+    if (is_context(api, node)) {
+      ++*claimed;
+      TRY(fuse(support, &node, 1));
+    }
+  return nullptr;
+}
+
+OrtStatus *Provider::ask_compiler(const OrtGraph *graph, const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support) {
+  const hip_ep_compiler *compiler = registered_compiler();
+  if (!compiler)
+    return leave(nodes, support, "this process has no compiler: in Python call hip_compiler.ort.register(); elsewhere load a "
+                                 "model made by hip-compiler compile --ep-context");
+  Bytes model, answer;
+  TRY(write_model(api, graph, nullptr, model));
+  Array<int32_t> groups;
+  Array<const OrtNode *> members;
+  if (!groups.resize(nodes.size) || !members.resize(nodes.size)) return api.no_memory();
+  hip_ep_request asked = request(api, settings, model, answer);
+  if (compiler->claim(&asked, (int64_t)nodes.size, groups.data)) {
+    settings.trouble.add(answer.text(), answer.size);
+    return refuse(nodes, support);
+  }
+  size_t assigned = 0;
+  for (size_t i = 0; i < nodes.size; i++) {
+    const char *taken = "";
+    TRY(api.Node_GetEpName(nodes[i], &taken));
+    if (taken && *taken) groups[i] = -1; // another provider has it
+    assigned += groups[i] >= 0;
+  }
+  Bytes line;
+  line.print("assigned %zu/%zu nodes%s%s", assigned, nodes.size, answer.size ? "; on CPU: " : "", answer.text());
+  if (assigned < nodes.size && settings.strict) {
+    settings.trouble.print("HIPC0200: strict=1, but %s", line.text());
+    return refuse(nodes, support);
+  }
+  for (int32_t group = 0; group < (int32_t)nodes.size; group++) {
+    size_t count = 0;
+    for (size_t i = 0; i < nodes.size; i++)
+      if (groups[i] == group) members[count++] = nodes[i];
+    if (count) TRY(fuse(support, members.data, count));
+  }
+  say(assigned < nodes.size ? ORT_WARNING : ORT_INFO, line.text());
+  return nullptr;
+}
+
+OrtStatus *Provider::fuse(OrtEpGraphSupportInfo *support, const OrtNode *const *nodes, size_t count) {
+  OrtNodeFusionOptions options = {ORT_ABI, true};
+  return api.EpGraphSupportInfo_AddNodesToFuse(support, nodes, count, &options);
+}
+
+// Leaves every node to the CPU, and says why.
+OrtStatus *Provider::leave(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support, const char *why) {
+  if (settings.strict) {
+    settings.trouble.print("HIPC0200: strict=1, but no node is assigned: %s", why);
+    return refuse(nodes, support);
+  }
+  Bytes line;
+  line.print("assigned 0/%zu nodes: %s", nodes.size, why);
+  say(ORT_WARNING, line.text());
+  return nullptr;
+}
+
+// An error of this call, or of making the provider, would be taken as "nothing is supported", and the session would run
+// on the CPU without a word. So a node is claimed, whose compilation then fails with `settings.trouble`.
+OrtStatus *Provider::refuse(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support) {
+  return fuse(support, nodes.data, 1);
+}
+
+OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode **fused, size_t count,
+                             OrtNodeComputeInfo **infos, OrtNode **contexts) {
+  auto provider = (Provider *)self;
+  if (provider->settings.trouble.size) return provider->api.CreateStatus(ORT_FAIL, provider->settings.trouble.text());
+  for (size_t i = 0; i < count; i++) {
+    auto node = new FusedNode;
+    if (!node) return provider->api.no_memory();
+    infos[i] = node; // at once: the runtime gives it back also when the compilation fails
+    TRY(node->prepare(provider->api, fused[i]));
+    TRY(provider->compile_one(graphs[i], fused[i], *node, contexts ? contexts + i : nullptr));
+  }
+  return nullptr;
+}
+
+OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
+  Array<const OrtNode *> nodes;
+  Bytes model, answer, why;
+  TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
+  bool compiled = nodes.size == 1 && is_context(api, nodes[0]);
+  if (compiled) {
+    TRY(load_context(api, settings, graph, nodes[0], &node.native));
+  } else {
+    const hip_ep_compiler *compiler = registered_compiler();
+    if (!compiler) return api.fail("hip-compiler: the compiler of this process is gone");
+    TRY(write_model(api, graph, fused, model));
+    hip_ep_request asked = request(api, settings, model, answer);
+    bool linked = settings.context && context;
+    int32_t status = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
+    if (status) return api.CreateStatus(ORT_FAIL, answer.text());
+    if (!linked) {
+      node.share(answer.text());
+      return nullptr;
+    }
+    TRY(make_context(api, settings, graph, fused, made_contexts++, answer.text(), context));
+    node.native = new NativeModel;
+    if (!node.native) return api.no_memory();
+    if (!node.native->open_file(answer.text(), "", settings.num_threads, why))
+      return api.fail("hip-compiler: the native artifact does not load: %s", why.text());
+  }
+  Bytes shared;
+  node.native->shared(shared);
+  node.share(shared.text());
+  node.program.state = node.native->state;
+  node.program.compute = node.native->compute;
+  node.program.last_error = node.native->last_error;
+  return nullptr;
+}
+
+void Provider::release_infos(OrtEp *, OrtNodeComputeInfo **infos, size_t count) {
+  for (size_t i = 0; i < count; i++) delete (FusedNode *)infos[i];
+}
+
+} // namespace hip_ep

@@ -1,0 +1,212 @@
+"""Context models: compiled here, run without Python, and refused where they do not fit."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fills the converter table)
+from hip_compiler.core.conversion.onnx_op import CONVERTERS
+from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.ort import PROVIDER, compile_context, library_path, register
+from hip_compiler.toolchain import find_compiler
+from hip_compiler.version import VERSION
+from tests.ort.models import COLUMNS, INNER, check, islands, plain, product, session, values
+from tests.runtime.test_native_artifact import with_index
+
+ROOT = Path(__file__).resolve().parents[2]
+# In a process of its own: neither hip-compiler nor MLIR is there.
+ALONE = """
+import sys
+import numpy as np, onnxruntime
+library, model, rows = sys.argv[1:]
+onnxruntime.register_execution_provider_library("hip", library)
+settings = onnxruntime.SessionOptions()
+devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == "HipExecutionProvider"]
+settings.add_provider_for_devices(devices, {})
+session = onnxruntime.InferenceSession(model, settings, enable_fallback=0)
+x = np.random.default_rng(int(rows)).standard_normal((int(rows), 64)).astype(np.float32)
+sys.stdout.buffer.write(session.run(None, {"x": x})[0].tobytes())
+assert not {"hip_compiler", "torch_mlir", "llvmlite"} & sys.modules.keys()
+"""
+
+
+def saved(model: onnx.ModelProto, folder: Path) -> Path:
+    path = folder / "m.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def alone(context: Path, model: onnx.ModelProto, rows: int = 3) -> None:
+    """Run a context model in a process without the compiler, and compare."""
+    words = [sys.executable, "-c", ALONE, str(library_path()), str(context), str(rows)]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    found = np.frombuffer(done.stdout, np.float32).reshape(rows, COLUMNS)
+    expected = plain(model).run(None, {"x": values(rows, INNER, seed=rows)})[0]
+    assert np.any(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def contexts(path: Path) -> list[onnx.NodeProto]:
+    return [node for node in onnx.load(path).graph.node if node.op_type == "EPContext"]
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A context model with its native artifact beside it."""
+    folder = tmp_path_factory.mktemp("context")
+    return compile_context(saved(product(), folder), folder / "m_ctx.onnx", strict=1)
+
+
+@pytest.mark.parametrize("embed", [False, True], ids=["beside", "embedded"])
+def test_it_runs_without_the_compiler(tmp_path: Path, embed: bool) -> None:
+    made = compile_context(saved(product(), tmp_path), tmp_path / "c.onnx", embed=embed, strict=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.onnx", *([] if embed else ["c_0.so"]), "m.onnx"]
+    # Both files go where they are together.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for path in (made, *tmp_path.glob("*.so")):
+        path.rename(elsewhere / path.name)
+    alone(elsewhere / "c.onnx", product())
+
+
+def test_the_command_line_makes_one(tmp_path: Path) -> None:
+    path = saved(product(), tmp_path)
+    words = [sys.executable, "-m", "hip_compiler.cli", "compile", str(path), "--ep-context", "--embed", "--strict"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"wrote {tmp_path / 'm_ctx.onnx'}\n"
+    alone(tmp_path / "m_ctx.onnx", product())
+
+
+def test_a_session_makes_one_while_it_runs_itself(tmp_path: Path) -> None:
+    model, target = product(), tmp_path / "made.onnx"
+    made = session(model, ep_context_enable="1", ep_context_file_path=str(target), ep_context_embed_mode="1")
+    check(made, model, {"x": values(2, INNER)})
+    alone(target, model)
+
+
+def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(CONVERTERS, ("", "Erf"))
+    made = compile_context(saved(islands(), tmp_path), tmp_path / "c.onnx")
+    assert len(contexts(made)) == 3
+    assert [node.op_type for node in onnx.load(made).graph.node].count("Erf") == 2
+    alone(made, islands())
+    with pytest.raises(HipCompilerError) as caught:
+        compile_context(tmp_path / "m.onnx", tmp_path / "d.onnx", strict=1)
+    assert caught.value.code == ErrorCode.UNSUPPORTED
+    assert "Erf (erf/one)" in str(caught.value)
+    assert not (tmp_path / "d.onnx").exists()
+
+
+def test_nothing_to_compile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for op in ("MatMul", "Erf", "Softmax"):
+        monkeypatch.delitem(CONVERTERS, ("", op))
+    monkeypatch.setattr("hip_compiler.core.conversion.converter.function_body", lambda op: None)
+    with pytest.raises(HipCompilerError, match="no node that HipExecutionProvider can take"):
+        compile_context(saved(product(), tmp_path), tmp_path / "c.onnx")
+
+
+def test_a_program_without_python(tmp_path: Path, context: Path) -> None:
+    """C++, compiled here, against the ONNX Runtime of the wheel."""
+    [runtime] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
+    compiler = find_compiler()
+    target = ["-target", f"{platform.machine()}-linux-gnu"] if compiler.is_zig else []
+    program = tmp_path / "host"
+    build = [*compiler.command, *target, "-std=c++20", "-O1", f"-I{ROOT / 'kernels' / 'ort_ep'}"]
+    build += [str(Path(__file__).with_name("host.cpp")), "-o", str(program), "-ldl"]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    x = values(2, INNER, seed=4)
+    words = [program, runtime, library_path(), context, "x", "y", f"2x{INNER}", "5"]
+    ran = subprocess.run(list(map(str, words)), input=x.tobytes(), capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
+    found = np.frombuffer(ran.stdout, np.float32).reshape(2, COLUMNS)
+    assert found.tobytes() == session(product()).run(None, {"x": x})[0].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("abi 9", "it has runtime ABI version 9, this provider has "),
+        ("version 99.0", f"it was made by hip-compiler 99.0, this provider is of {VERSION}"),
+        ("architecture vax", "it is for vax, this machine is"),
+        ("flags no_such_set", "this one lacks no_such_set"),
+    ],
+    ids=["abi", "version", "architecture", "cpu"],
+)
+def test_what_was_made_for_something_else_is_refused(context: Path, tmp_path: Path, line: str, message: str) -> None:
+    changed = copied(context, tmp_path)
+    library = changed.with_name(context.stem + "_0.so")
+    library.write_bytes(with_index(library.read_bytes(), line.split()[0] + " ", line))
+    refused(changed, "HIPC0601", message, str(library))
+
+
+def copied(context: Path, folder: Path) -> Path:
+    for path in (context, context.with_name(context.stem + "_0.so")):
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder / context.name
+
+
+def refused(context: Path, *messages: str, **options: str) -> None:
+    with pytest.raises(Exception) as caught:
+        session(str(context), options)
+    for message in messages:
+        assert message in str(caught.value)
+
+
+def test_another_target_is_refused(context: Path) -> None:
+    refused(context, "it was compiled for target 'host', the session asks for 'amdgpu'", target="amdgpu")
+
+
+def test_damaged_ones_are_refused(context: Path, tmp_path: Path) -> None:
+    changed = copied(context, tmp_path)
+    library = changed.with_name(context.stem + "_0.so")
+    library.write_bytes(library.read_bytes()[:-1])
+    refused(changed, "no native artifact of hip-compiler, or damaged")
+    library.unlink()
+    refused(changed, str(library), "cannot be opened")
+
+
+@pytest.mark.parametrize("name", ["../m_ctx_0.so", "/etc/passwd", ""])
+def test_files_elsewhere_are_refused(context: Path, tmp_path: Path, name: str) -> None:
+    model = onnx.load(context)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "ep_cache_context":
+            attribute.s = name.encode()
+    changed = tmp_path / "changed.onnx"
+    onnx.save(model, changed)
+    refused(changed, "HIPC0600", "which is no file beside the model")
+
+
+def test_other_providers_contexts_are_left_alone(context: Path, tmp_path: Path) -> None:
+    model = onnx.load(context)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "source":
+            attribute.s = b"SomebodyElse"
+    with pytest.raises(Exception) as caught:
+        session(model)
+    assert "HIPC06" not in str(caught.value)
+
+
+def test_the_model_says_what_it_fits(context: Path) -> None:
+    properties = {entry.key: entry.value for entry in onnx.load(context).metadata_props}
+    assert f"version={VERSION}" in properties[f"ep_compatibility_info.{PROVIDER}"]
+
+
+def test_options_of_a_run_reach_it(context: Path) -> None:
+    made: Any = session(str(context), {"num_threads": "1", "strict": "1"})
+    check_against = plain(product()).run(None, {"x": values(2, INNER)})[0]
+    np.testing.assert_allclose(made.run(None, {"x": values(2, INNER)})[0], check_against, rtol=1e-4, atol=1e-6)
+    register()
+    with pytest.raises(Exception, match="there is no option 'bogus'"):
+        session(str(context), {"bogus": "1"})
