@@ -110,7 +110,7 @@ def _position_wise(value: Any) -> int | None:
     name, domain = op.name.removeprefix(PREFIX), domain_of(op)
     found: int | None
     if (name == "MatMulNBits" and domain == "com.microsoft") or (not domain and name in _UNARY):
-        found: int | None = 0
+        found = 0
     elif not domain and name == "MatMul":
         found = 0 if _rank(op.operands[1]) == 2 else None
     elif not domain and name in _BINARY:
