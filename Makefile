@@ -7,7 +7,7 @@ OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs conformance conformance-fast fuzz bench provider-oldest genai clean
+.PHONY: help setup demo llm-models test check format docs conformance conformance-fast fuzz bench provider-oldest genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -19,6 +19,10 @@ setup: $(STAMP) ## make .venv and install hip-compiler with its test tools
 demo: $(STAMP) ## compile and run real pretrained networks, print their answers and times
 	@$(BIN)/python -m examples.sentences
 	@$(BIN)/python -m examples.file_types
+
+llm-models: $(STAMP) ## build language models with onnxruntime-genai's builder (installs torch)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[llm-models]'
+	@$(BIN)/python -m tests.models.genai
 
 test: $(STAMP) ## fetch the pretrained networks, run every test
 	@echo "== networks"

@@ -146,8 +146,8 @@ def build(shape: Shape, folder: Path, positions: int = 4096) -> Path:
     """Write `model.onnx` and its file of holes.
 
     Inputs: `input_ids` and per layer `past_key_values.N.key|value` `[batch, kv heads, capacity, head size]`,
-    `seqlens_k` int32 `[batch]`, `total_sequence_length` int32. Outputs: `logits` `[batch, 1, vocabulary]` of the last position and
-    `present.N.key|value` of the caches' shape.
+    `seqlens_k` int32 `[batch]`, `total_sequence_length` int32. Outputs: `logits` `[batch, 1, vocabulary]` of the last
+    position, and `present.N.key|value` of the caches' shape.
 
     Args:
         positions: rows of the rotary tables.

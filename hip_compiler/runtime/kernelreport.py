@@ -51,7 +51,7 @@ def rows(architecture: str, image: bytes) -> list[Row]:
 
 
 def over_budget(found: Sequence[Row], budget: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """A line for each kernel with more scratch than `budget[architecture][kernel]` bytes; none are allowed without one."""
+    """A line for each kernel with more scratch than `budget[architecture][kernel]` bytes; without one none is allowed."""
     lines = []
     for row in found:
         allowed = budget.get(row.architecture, {}).get(row.kernel, 0)
