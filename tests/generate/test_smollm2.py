@@ -23,16 +23,9 @@ pytestmark = pytest.mark.llm
 
 PROMPTS = ("The capital of France is", "def fibonacci(n):\n", "Water boils at a temperature of")
 TOKENS = 64
-TEXT = """
-A compiler reads a program in one language and writes the same program in another. The first ones turned formulas into
-the instructions of a single machine. Later ones learned to move work out of loops, to keep values in registers, and to
-order instructions so that the machine never waits. A neural network is a program too: a graph of products, sums and
-simple functions over large arrays. Most of its time goes into moving numbers, not into multiplying them, so a good
-compiler for networks first asks where every array lives and how often it is read. When a model writes text, it reads
-all of its weights for every word. Storing them in four bits instead of thirty-two makes the same memory deliver eight
-times as many, and a little arithmetic on the way to the registers is cheaper than the wait would have been. What it
-costs is a little precision, and a test like this one measures how much.
-"""
+TEXT = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
+TEXT_TOKENS = 700
+"""Of a few hundred tokens the perplexity is steady: rounding moves single tokens to either side, in both engines."""
 
 
 def folder_of(key: str) -> Path:
@@ -105,7 +98,7 @@ def test_few_bits_give_the_same_text_up_to_near_ties(key: str) -> None:
 def test_perplexity_is_that_of_onnx_runtime(key: str) -> None:
     folder = folder_of(key)
     config, tokenizer = read_config(folder), Tokenizer(folder)
-    tokens = tokenizer.encode(TEXT)
+    tokens = tokenizer.encode(TEXT)[:TEXT_TOKENS]
     with hip_compiler.compile(config.graph) as session:
         states = _empty(session, config)
         feeds = {"input_ids": np.array([tokens]), "attention_mask": np.ones((1, len(tokens)), np.int64), **states}
