@@ -13,6 +13,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.pack_quantized import pack_quantized
 from hip_compiler.core.passes.walk import operations_named
+from hip_compiler.core.passes.winograd import transformed_kernels
 
 FEATURE = "packed-weights"
 
@@ -21,13 +22,15 @@ FEATURE = "packed-weights"
 class PackWeights:
     """In: `hip.matmul` with a constant matrix on the right. Out: the same with the matrix in panels of columns,
     `[ceil(N / 32), K, 32]`, zero-padded, so that a kernel reads it in one stream; and `hip.matmul_nbits` with constant
-    weights likewise (`pack_quantized`). For targets with that feature.
+    weights likewise (`pack_quantized`). For targets with that feature. Kernels of convolutions become points where the
+    target has the feature for them (`winograd`).
     """
 
     def apply(self, module: Any, context: PassContext) -> None:
         if FEATURE not in context.target.features:
             return
         pack_quantized(module, context)
+        transformed_kernels(module, context)
         packed: dict[tuple[str, bool], str] = {}
         for op in operations_named(module, "hip.matmul"):
             definition = context.ops[op.name]
