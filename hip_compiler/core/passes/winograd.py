@@ -15,8 +15,8 @@ from hip_compiler.core.passes.walk import operations_named
 
 FEATURE = "winograd"
 LEAST_CHANNELS = 16
-GAIN = 1.25
-"""How many times the multiplications of the direct way must be of those of this one, which transforms besides."""
+GAIN = 2.0
+"""How many times the multiplications of the direct way must be of those of this one, which transforms besides, and reads four times the weights."""
 
 _P, _Q = 0.75, 1.5
 _SQUARES = (_P * _P, _Q * _Q)

@@ -25,7 +25,7 @@ P, Q = 0.75, 1.5
 
 
 def model(
-    channels: int = 16, filters: int = 32, extent: Any = 16, kernel: int = 3, dtype: Any = np.float32, **attributes: Any
+    channels: int = 16, filters: int = 32, extent: Any = 20, kernel: int = 3, dtype: Any = np.float32, **attributes: Any
 ) -> onnx.ModelProto:
     rng = np.random.default_rng(3)
     group = attributes.get("group", 1)
@@ -66,7 +66,7 @@ def test_a_convolution_that_gains_reads_points() -> None:
         {"kernel": 5},
         {"channels": 8},
         {"filters": 8},
-        {"extent": 7},
+        {"extent": 14},
         {"extent": "h"},
         {"dtype": np.float16},
     ],
