@@ -51,7 +51,7 @@ def rows(architecture: str, image: bytes) -> list[Row]:
 
 
 def over_budget(found: Sequence[Row], budget: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """A line for each kernel with more scratch than `budget[architecture][kernel]` bytes; without one none is allowed."""
+    """A line for each kernel with more scratch than `budget[architecture][kernel]` bytes; none needs no budget."""
     lines = []
     for row in found:
         allowed = budget.get(row.architecture, {}).get(row.kernel, 0)
