@@ -7,7 +7,7 @@ OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo llm-models test check format docs conformance conformance-fast fuzz bench provider-oldest genai clean
+.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz bench provider-oldest genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -23,6 +23,9 @@ demo: $(STAMP) ## compile and run real pretrained networks, print their answers 
 llm-models: $(STAMP) ## build language models with onnxruntime-genai's builder (installs torch)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[llm-models]'
 	@$(BIN)/python -m tests.models.genai
+
+llm-test: llm-models ## compare those with onnxruntime-genai: text, logits, perplexity
+	@$(BIN)/python -m pytest -n 1 -m llm tests/llm tests/generate
 
 test: $(STAMP) ## fetch the pretrained networks, run every test
 	@echo "== networks"

@@ -1,6 +1,7 @@
 """SmolLM2-135M in the graphs of onnxruntime-genai's builder: the same text, the same perplexity.
 
-The graphs take minutes to build and packages that the other tests do without: `make llm-models` builds them.
+The graphs take minutes to build and packages that the other tests do without: `make llm-models` builds them,
+`make llm-test` runs these tests.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hip_compiler.generate import Decoder, LanguageModel, ModelConfig, Sampling,
 from hip_compiler.runtime import Session
 from tests.models.genai import built_folder
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.llm
 
 PROMPTS = ("The capital of France is", "def fibonacci(n):\n", "Water boils at a temperature of")
 TOKENS = 64

@@ -334,6 +334,28 @@ def test_idle_threads_sleep() -> None:
         assert time.process_time() - before < 0.05
 
 
+def test_threads_sleep_inside_a_long_run_and_after_it() -> None:
+    """Workers wait awake for a run's next job, but not for long, and every run finds them again."""
+    counts = np.zeros(3, np.int64)
+
+    def kernel(_: int, begin_at: int, end: int) -> None:
+        counts[run] += end - begin_at
+
+    with context(2) as handle:
+        for run in range(3):
+            begin(handle, [], [])
+            LIB.hipc_launch(handle, Kernel(kernel), None, ctypes.c_int64(64), ctypes.c_int64(1 << 20))
+            if run == 1:
+                before = time.process_time()
+                time.sleep(0.2)
+                assert time.process_time() - before < 0.1
+            assert LIB.hipc_end(handle, 0) == 0
+        before = time.process_time()
+        time.sleep(0.2)
+        assert time.process_time() - before < 0.1
+    assert counts.tolist() == [64, 64, 64]
+
+
 def test_contexts_come_and_go() -> None:
     total = 0
     lock = threading.Lock()

@@ -1,6 +1,7 @@
 """The graphs of onnxruntime-genai's builder themselves: a prompt of 128 and 32 tokens, against ONNX Runtime.
 
-They take minutes to build and packages that the other tests do without: `make llm-models` builds them.
+They take minutes to build and packages that the other tests do without: `make llm-models` builds them,
+`make llm-test` runs these tests.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.llm import drive
 from tests.llm.test_decoder_graphs import without_levels
 from tests.models.genai import RECIPES, built_folder
 
-pytestmark = pytest.mark.models
+pytestmark = pytest.mark.llm
 
 PROMPT, STEPS = 128, 32
 KEYS = [key for key in RECIPES if key.startswith("tiny-")]
