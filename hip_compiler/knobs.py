@@ -75,8 +75,33 @@ LLD = Knob(
 )
 ROCM_PATH = Knob("ROCM_PATH", "/opt/rocm", "Folder of the ROCm installation.")
 HIP_PLATFORM = Knob("HIP_PLATFORM", "amd", "Platform of the target amdgpu, as HIP itself reads it: `amd` or `nvidia`.")
+HIP_LIBRARY = Knob(
+    "HIPC_HIP_LIBRARY", "", "Path of the HIP runtime (or of CUDA's driver); empty: where the loader or ROCm has it."
+)
+HIPBLASLT_LIBRARY = Knob(
+    "HIPC_HIPBLASLT_LIBRARY", "", "Path of hipBLASLt (or of cuBLASLt); empty: where the loader or ROCm has it."
+)
 
-KNOBS = (PLUGINS, PIPELINE, MLIR_BINDINGS, NUM_THREADS, CACHE_DIR, CLANG, LLD, ROCM_PATH, HIP_PLATFORM)
+BUILD_GPUS = Knob(
+    "HIPC_BUILD_GPUS",
+    "",
+    "GPU architectures that `kernels/build.py` builds device kernels for, separated by commas; empty: all.",
+)
+
+KNOBS = (
+    PLUGINS,
+    PIPELINE,
+    MLIR_BINDINGS,
+    NUM_THREADS,
+    CACHE_DIR,
+    CLANG,
+    LLD,
+    ROCM_PATH,
+    HIP_PLATFORM,
+    HIP_LIBRARY,
+    HIPBLASLT_LIBRARY,
+    BUILD_GPUS,
+)
 
 
 def cache_dir() -> Path:

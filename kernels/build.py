@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from hip_compiler import knobs  # noqa: E402
 from hip_compiler.errors import ErrorCode, HipCompilerError  # noqa: E402
 from hip_compiler.toolchain.bitcode import (  # noqa: E402
     alone,
@@ -37,7 +38,7 @@ from hip_compiler.toolchain.bitcode import (  # noqa: E402
     object_of,
 )
 from hip_compiler.toolchain.compiler import Compiler, find_compiler  # noqa: E402
-from hip_compiler.toolchain.device import build_functions  # noqa: E402
+from hip_compiler.toolchain.device import ARCHITECTURES, build_functions, build_images, write_pack  # noqa: E402
 from hip_compiler.toolchain.levels import (  # noqa: E402
     LEVELS,
     Level,
@@ -74,12 +75,48 @@ def gpu_levels(arch: str) -> tuple[Level, ...]:
     )
 
 
-def build_gpu(out: Path = DEFAULT_OUT, arch: str | None = None, compiler: Compiler | None = None) -> dict[str, Path]:
-    """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, by platform of HIP."""
+def build_gpu(
+    out: Path = DEFAULT_OUT,
+    arch: str | None = None,
+    compiler: Compiler | None = None,
+    sources: Sequence[Path] | None = None,
+) -> dict[str, Path]:
+    """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, or some sources of it, by platform of HIP."""
     arch = arch or host_architecture()
+    chosen = gpu_sources() if sources is None else sources
     # It shares headers with the host runtime; they are part of the cache's key.
     includes = (INCLUDE, HOST)
-    return build_bitcode(gpu_sources(), out, gpu_levels(arch), includes, arch=arch, stem="gpu", compiler=compiler)
+    stem = "gpu" if sources is None else "gpu-part"
+    return build_bitcode(chosen, out, gpu_levels(arch), includes, arch=arch, stem=stem, compiler=compiler)
+
+
+def chosen_gpus() -> tuple[str, ...]:
+    """GPU architectures to build for: those of the knob `HIPC_BUILD_GPUS`, else all.
+
+    Raises:
+        HipCompilerError: `HIPC0502`, when the knob names one that is not known.
+    """
+    named = tuple(name.strip() for name in knobs.BUILD_GPUS.read().split(",") if name.strip())
+    strange = [name for name in named if name not in ARCHITECTURES]
+    if strange:
+        raise HipCompilerError(
+            ErrorCode.TARGET_UNKNOWN,
+            f"{knobs.BUILD_GPUS.name} names {', '.join(strange)}",
+            hint=f"known are {', '.join(ARCHITECTURES)}",
+        )
+    return named or ARCHITECTURES
+
+
+def kernel_sources() -> tuple[Path, ...]:
+    """Sources of the device kernels, in name order."""
+    return tuple(sorted(DEVICE.glob("*.hip")))
+
+
+def build_pack(
+    out: Path = DEFAULT_OUT, architectures: Sequence[str] = ARCHITECTURES, compiler: Compiler | None = None
+) -> Path:
+    """Build `kernels.pack`: the device kernels for GPU architectures, all that the library knows by default."""
+    return write_pack(build_images(kernel_sources(), out, architectures, compiler=compiler), out / "kernels.pack")
 
 
 def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:
@@ -142,9 +179,13 @@ def abi_version() -> int:
 
 
 def build_native(
-    out: Path = DEFAULT_OUT, arch: str | None = None, levels: Sequence[Level] | None = None
+    out: Path = DEFAULT_OUT,
+    arch: str | None = None,
+    levels: Sequence[Level] | None = None,
+    gpus: Sequence[str] | None = None,
 ) -> dict[str, Path]:
-    """Build the runtimes for an architecture, the host's for its levels, and the manifest `native.json`.
+    """Build the runtimes for an architecture, the host's for its levels, the device kernels for GPU architectures
+    (by default those of the knob `HIPC_BUILD_GPUS`, else all; none when `gpus` is empty), and `native.json`.
 
     The manifest holds `abi_version`, `compiler`, `source_digest`, `levels`, weakest first: `name`, `arch`, `file`
     (bitcode), `archive` (machine code), and the LLVM CPU features that it `requires`; and `gpu`: `platform`, `arch`,
@@ -160,6 +201,9 @@ def build_native(
         generated = _generate_all(parts, chosen, out)
     gpu = build_gpu(out, arch, compiler)
     build_functions(DEVICE / "math.cpp", out, compiler)
+    gpus = chosen_gpus() if gpus is None else gpus
+    if gpus:
+        build_pack(out, gpus, compiler)
     digest = hashlib.sha256(headers_digest(sources, (INCLUDE,)))
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -182,7 +226,8 @@ def build_native(
     private = out / f"native.json.{os.getpid()}.tmp"
     private.write_text(json.dumps(manifest, indent=2) + "\n")
     private.replace(out / "native.json")
-    build_provider(out, compiler)
+    if arch == host_architecture():
+        build_provider(out, compiler)
     return built
 
 
@@ -237,14 +282,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder for the results (default: %(default)s)")
     parser.add_argument("--arch", choices=sorted(LEVELS), default=None, help="architecture (default: this machine's)")
     parser.add_argument("--level", action="append", help="build only this level; may be repeated")
+    parser.add_argument("--gpu", action="append", help="build the device kernels only for this GPU; may be repeated")
+    parser.add_argument("--no-gpu", action="store_true", help="build no device kernels")
     options = parser.parse_args(arguments)
     try:
+        gpus = () if options.no_gpu else tuple(options.gpu or chosen_gpus())
+        if strange := set(gpus) - set(ARCHITECTURES):
+            parser.error(f"unknown GPU {', '.join(sorted(strange))}; known are {', '.join(ARCHITECTURES)}")
         levels = levels_of(options.arch or host_architecture())
         unknown = set(options.level or ()) - {level.name for level in levels}
         if unknown:
             parser.error(f"unknown level {', '.join(sorted(unknown))}; known are {', '.join(x.name for x in levels)}")
         chosen = [level for level in levels if not options.level or level.name in options.level]
-        for path in build_native(options.out, options.arch, chosen).values():
+        for path in build_native(options.out, options.arch, chosen, gpus).values():
             print(path)
     except HipCompilerError as error:
         print(error, file=sys.stderr)

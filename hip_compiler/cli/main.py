@@ -28,6 +28,7 @@ COMMANDS = (
     "plugins",
     "coverage",
     "inspect",
+    "kernels",
     "doctor",
 )
 SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130

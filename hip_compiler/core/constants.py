@@ -21,7 +21,7 @@ class ConstantPool:
     """Arrays by key. `onnx.Constant {buffer = "key"}` and `hip.constant {buffer = "key"}` refer to them.
 
     Attributes:
-        arrays: contents by key, C-contiguous; views of the model's own memory where possible.
+        arrays: contents by key, views of the model's own memory where possible.
         offsets: byte offset in constants.bin, by key, for what has been placed there.
         size: bytes of constants.bin.
     """
@@ -37,6 +37,12 @@ class ConstantPool:
             unique, number = f"{key}.{number}", number + 1
         self.arrays[unique] = np.ascontiguousarray(array).reshape(np.shape(array))
         return unique
+
+    def add_view(self, key: str, array: np.ndarray) -> str:
+        """As `add`, for an array that becomes contiguous only when it is written: a large one is not held twice."""
+        key = self.add(key, array[:0])
+        self.arrays[key] = array
+        return key
 
     def get(self, key: str) -> np.ndarray:
         """The array of a key.
@@ -64,7 +70,7 @@ class ConstantPool:
         with path.open("wb") as file:
             for key, offset in self.offsets.items():
                 _pad_to(file, offset)
-                file.write(stored(self.arrays[key]).reshape(-1).view(np.uint8).data)
+                file.write(np.ascontiguousarray(stored(self.arrays[key])).reshape(-1).view(np.uint8).data)
             _pad_to(file, self.size)
 
 

@@ -2,6 +2,8 @@
 
 from hip_compiler.runtime.artifact import Artifact, publish
 from hip_compiler.runtime.binding import Binding
+from hip_compiler.runtime.device_array import DeviceArray
+from hip_compiler.runtime.device_binding import DeviceBinding
 from hip_compiler.runtime.linker import Bitcode
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
 from hip_compiler.runtime.native_file import NativeArtifact
@@ -13,6 +15,8 @@ __all__ = [
     "Artifact",
     "Binding",
     "Bitcode",
+    "DeviceArray",
+    "DeviceBinding",
     "Metadata",
     "NativeArtifact",
     "Session",

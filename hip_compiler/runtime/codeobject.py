@@ -108,8 +108,8 @@ def _read(image: bytes) -> CodeObject:
             memory.extend(bytes(max(0, address + memory_size - len(memory))))
             memory[address : address + file_size] = image[offset : offset + file_size]
         elif kind == 4:  # PT_NOTE
-            found = _note(image, offset, offset + file_size)
-            metadata = found if found is not None else metadata
+            found = decode_metadata(image, offset, offset + file_size)
+            metadata = found if metadata is None else metadata
     if metadata is None:
         raise _refused("it has no metadata note")
     symbols = _dynamic_symbols(image, section_offset, section_count)
@@ -139,8 +139,8 @@ def _kernel(entry: Mapping[str, Any], descriptor: int) -> KernelInfo:
     )
 
 
-def _note(image: bytes, start: int, end: int) -> Any:
-    """The metadata map among the notes of a segment, or None."""
+def decode_metadata(image: bytes, start: int, end: int) -> Any:
+    """The metadata map among the notes at [start, end), or None."""
     while start + 12 <= end:
         name_size, size, kind = struct.unpack_from("<III", image, start)
         content = start + 12 + (name_size + 3) // 4 * 4

@@ -1,4 +1,4 @@
-"""DLPack in: CPU tensors of other libraries as NumPy views, without a copy.
+"""DLPack in: tensors of other libraries without a copy; those of the CPU as NumPy views.
 
 NumPy's own importer knows none of the narrow types (bfloat16, the 8-bit floats); the capsule is read here.
 Structures and codes: https://github.com/dmlc/dlpack, `dlpack.h`, version 1.1.
@@ -7,6 +7,7 @@ Structures and codes: https://github.com/dmlc/dlpack, `dlpack.h`, version 1.1.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -35,6 +36,10 @@ _DTYPES: dict[tuple[int, int], np.dtype[Any]] = {
 }
 
 
+DTYPE_CODES = {dtype: codes for codes, dtype in _DTYPES.items()}
+"""Type code and bits of each element type."""
+
+
 class _Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -58,6 +63,21 @@ class _Memory:
         self.__array_interface__ = interface
 
 
+@dataclass(frozen=True)
+class Exported:
+    """A tensor behind a capsule, which owns it.
+
+    Attributes:
+        strides: in bytes; None: row-major without gaps.
+    """
+
+    capsule: object
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: np.dtype[Any]
+
+
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -78,8 +98,34 @@ def from_dlpack(tensor: Any, name: str) -> np.ndarray:
         if int(device) not in _CPU_DEVICES:
             where = _DEVICES.get(int(device), f"device type {int(device)}")
             raise _refused(name, f"is on {where}, not on the CPU", hint="copy it to the CPU first")
+    exported = read_capsule(tensor, name)
+    dtype = exported.dtype
+    memory = _Memory(
+        exported.capsule,
+        {
+            "version": 3,
+            "shape": exported.shape,
+            "typestr": f"|V{dtype.itemsize}",
+            "data": (exported.address, True),
+            "strides": exported.strides,
+        },
+    )
+    return np.asarray(memory).view(dtype)
+
+
+def read_capsule(tensor: Any, name: str, stream: int | None = None) -> Exported:
+    """What a tensor of any device exports.
+
+    Args:
+        tensor: an object with `__dlpack__`.
+        name: name of the input, for messages.
+        stream: for memory of a device: the stream that will use it, as DLPack's protocol numbers streams.
+
+    Raises:
+        HipCompilerError: `HIPC0700`, when the tensor refuses, or has an unknown type.
+    """
     try:
-        capsule = tensor.__dlpack__()
+        capsule = tensor.__dlpack__() if stream is None else tensor.__dlpack__(stream=stream)
         # The capsule is not marked as consumed: it stays the owner, and frees the tensor when it goes.
         address = _capsule_pointer(capsule, b"dltensor")
     except (BufferError, RuntimeError, ValueError, TypeError) as error:
@@ -88,19 +134,9 @@ def from_dlpack(tensor: Any, name: str) -> np.ndarray:
     dtype = _DTYPES.get((view.code, view.bits)) if view.lanes == 1 else None
     if dtype is None:
         raise _refused(name, f"has DLPack type code {view.code}, {view.bits} bits, {view.lanes} lanes")
-    shape = tuple(view.shape[: view.rank])
     strides = tuple(view.strides[axis] * dtype.itemsize for axis in range(view.rank)) if view.strides else None
-    memory = _Memory(
-        capsule,
-        {
-            "version": 3,
-            "shape": shape,
-            "typestr": f"|V{dtype.itemsize}",
-            "data": ((view.data or 0) + view.byte_offset, True),
-            "strides": strides,
-        },
-    )
-    return np.asarray(memory).view(dtype)
+    shape = tuple(view.shape[: view.rank])
+    return Exported(capsule, (view.data or 0) + view.byte_offset, shape, strides, dtype)
 
 
 def _refused(name: str, what: str, hint: str = "") -> HipCompilerError:

@@ -13,7 +13,7 @@ from hip_compiler.runtime.jit import Program
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.shared_library import SharedLibrary
-from hip_compiler.runtime.state import MappedFiles, Place, State
+from hip_compiler.runtime.state import MappedFiles, Place, Placement, State
 
 
 @dataclass(frozen=True)
@@ -31,35 +31,35 @@ class Loaded:
     relinked: bool = False
 
 
-def load_folder(artifact: Artifact, num_threads: int, runtime_bitcode: Path | None = None) -> Loaded:
+def load_folder(artifact: Artifact, placement: Placement, runtime_bitcode: Path | None = None) -> Loaded:
     """Load an artifact folder; arguments and errors as `Session`."""
     metadata = artifact.metadata
     code = machine_code(artifact, runtime_bitcode)
     start = time.perf_counter()
     program = Program([code.image], metadata.libraries, code.runtime)
     places = {entry.file: Place(artifact.folder / entry.file) for entry in metadata.data_files}
-    state = State(program, MappedFiles(places), num_threads)
+    state = State(program, MappedFiles(places), placement)
     return Loaded(artifact, state, {**code.seconds, "load": time.perf_counter() - start}, not code.cached)
 
 
-def load_native(artifact: NativeArtifact, num_threads: int) -> Loaded:
+def load_native(artifact: NativeArtifact, placement: Placement) -> Loaded:
     """Load a native artifact; arguments and errors as `Session`."""
     start = time.perf_counter()
     program = SharedLibrary(artifact.path)
     places = {name: Place(artifact.path, *region) for name, region in artifact.files.items()}
-    state = State(program, MappedFiles(places), num_threads)
+    state = State(program, MappedFiles(places), placement)
     return Loaded(artifact, state, {"load": time.perf_counter() - start})
 
 
-def load_path(path: Path, num_threads: int, runtime_bitcode: Path | None) -> Loaded:
+def load_path(path: Path, placement: Placement, runtime_bitcode: Path | None) -> Loaded:
     """Load an artifact that another process may replace meanwhile: all of it is of one generation."""
     while True:
         before = _identity(path)
         try:
             if path.is_file():
-                loaded = load_native(NativeArtifact.load(path), num_threads)
+                loaded = load_native(NativeArtifact.load(path), placement)
             else:
-                loaded = load_folder(Artifact.load(path), num_threads, runtime_bitcode)
+                loaded = load_folder(Artifact.load(path), placement, runtime_bitcode)
         except HipCompilerError:
             if _identity(path) == before:
                 raise

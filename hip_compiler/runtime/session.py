@@ -18,11 +18,14 @@ from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
 from hip_compiler.runtime.artifact import Artifact
 from hip_compiler.runtime.binding import Binding
+from hip_compiler.runtime.device_array import DeviceArray
+from hip_compiler.runtime.device_binding import DeviceBinding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.load import load_folder, load_native, load_path
 from hip_compiler.runtime.metadata import Metadata, TensorInfo
 from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
+from hip_compiler.runtime.state import Placement
 
 
 class Session:
@@ -36,6 +39,8 @@ class Session:
         num_threads: threads of a run; 0: HIPC_NUM_THREADS, else one per available core.
         runtime_bitcode: runtime of the artifact's target; None: this package's host runtime. A native artifact has
             its own.
+        device: number of the GPU, for a model that was compiled for GPUs.
+        graph_capture: GPUs: from the second run on, runs that repeat are replayed as one graph.
 
     Attributes:
         seconds: how long each step of loading took.
@@ -52,16 +57,18 @@ class Session:
         num_threads: int = 0,
         *,
         runtime_bitcode: Path | None = None,
+        device: int = 0,
+        graph_capture: bool = False,
     ) -> None:
         if num_threads < 0:
             raise HipCompilerError(ErrorCode.USAGE, f"{num_threads} is no number of threads", hint="0: one per core")
-        threads = num_threads or knobs.NUM_THREADS.read()
+        placement = Placement(num_threads or knobs.NUM_THREADS.read(), device, graph_capture)
         if isinstance(artifact, Artifact):
-            loaded = load_folder(artifact, threads, runtime_bitcode)
+            loaded = load_folder(artifact, placement, runtime_bitcode)
         elif isinstance(artifact, NativeArtifact):
-            loaded = load_native(artifact, threads)
+            loaded = load_native(artifact, placement)
         else:
-            loaded = load_path(Path(artifact), threads, runtime_bitcode)
+            loaded = load_path(Path(artifact), placement, runtime_bitcode)
         self._artifact = loaded.artifact
         self._state = loaded.state
         self._finalizer = weakref.finalize(self, self._state.close)
@@ -153,6 +160,24 @@ class Session:
         with self._lock:
             self._check_open()
             return Binding(self._guarded, self._state, self.metadata, feeds, outputs)
+
+    def bind_device(
+        self, feeds: Mapping[str, DeviceArray], outputs: Mapping[str, DeviceArray], stream: int = 0
+    ) -> DeviceBinding:
+        """Tie arrays in memory of the GPU, or in pinned memory that it reaches, to every input and output.
+
+        Args:
+            feeds: arrays by input name; what is under way on them must be ordered before the stream.
+            outputs: arrays by output name that start at a multiple of 64 bytes, at least as large as the outputs.
+            stream: address of a stream of the device (`hipStream_t`, `torch.cuda.Stream.cuda_stream`); 0: the
+                session's own.
+
+        Raises:
+            HipCompilerError: `HIPC0700`, when one is missing, or has another element type or rank.
+        """
+        with self._lock:
+            self._check_open()
+            return DeviceBinding(self._guarded, self._state, self.metadata, feeds, outputs, stream)
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
         with self._lock:

@@ -25,6 +25,21 @@ class Place:
     size: int = 0
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Where and how a model runs.
+
+    Attributes:
+        num_threads: threads of a run on the host; 0: one per available core.
+        device: number of the GPU.
+        graph_capture: GPUs: runs that repeat are replayed as one graph.
+    """
+
+    num_threads: int = 0
+    device: int = 0
+    graph_capture: bool = False
+
+
 class LoadedProgram(Protocol):
     """Machine code in this process."""
 
@@ -83,13 +98,13 @@ class State:
     Args:
         program: the machine code; it is closed with the state.
         files: files of the artifact; they are closed with the state.
-        num_threads: threads of a run; 0: one per available core.
+        placement: where and how it runs.
 
     Raises:
         HipCompilerError: `HIPC0701`, when the program cannot be initialised.
     """
 
-    def __init__(self, program: LoadedProgram, files: MappedFiles, num_threads: int) -> None:
+    def __init__(self, program: LoadedProgram, files: MappedFiles, placement: Placement) -> None:
         self._program = program
         self._files = files
         self._pointer = ctypes.c_void_p()
@@ -101,7 +116,9 @@ class State:
             self._cleanup = abi.Cleanup(program.address(abi.CLEANUP))
             self._arena_bytes = abi.ArenaBytes(program.address(abi.ARENA_BYTES))
             self._trim = abi.Trim(program.address(abi.TRIM))
-            self._fs = abi.Files(None, files.callback, num_threads)
+            self._fs = abi.Files(
+                None, files.callback, placement.num_threads, placement.device, int(placement.graph_capture)
+            )
             init = abi.Init(program.address(abi.INIT))
             status = init(ctypes.byref(self._pointer), ctypes.byref(self._fs))
             if status:

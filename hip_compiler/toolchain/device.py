@@ -13,12 +13,14 @@ import lzma
 import multiprocessing
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.toolchain import notes
 from hip_compiler.toolchain.bitcode import alone, headers_digest
 from hip_compiler.toolchain.compiler import Compiler, find_compiler
 from hip_compiler.toolchain.headers import PACKAGE
@@ -35,7 +37,8 @@ ARCHITECTURES = (*AMD_ARCHITECTURES, *NVIDIA_ARCHITECTURES)
 
 FLAGS = (
     "-std=c++20",
-    "-O3",
+    # At -O3 loops are copied for every uniform condition in them: much code, no speed.
+    "-O2",
     "-Wall",
     "-Wextra",
     "-Werror",
@@ -46,6 +49,10 @@ FLAGS = (
     "-c",
     "-emit-llvm",
 )
+
+
+# Of what `_link` does; part of what its results are known by.
+_LINK_VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -231,18 +238,40 @@ def _link(architecture: str, parts: Sequence[Path], out: Path, stem: str) -> Pat
     nvidia = is_nvidia(architecture)
     target = out / ".objects" / f"{stem}-{architecture}.{'ptx' if nvidia else 'co'}"
     stamp = target.with_suffix(".linked")
-    key = "\n".join(part.name for part in parts)
+    key = "\n".join([_LINK_VERSION, *(part.name for part in parts)])
     if target.exists() and stamp.exists() and stamp.read_text() == key:
         return target
     private = target.with_suffix(f".{os.getpid()}.tmp")
     if nvidia:
         private.write_bytes(_ptx(architecture, parts))
     else:
-        objects = [part.with_suffix(".o") for part in parts]
-        _run_linker(architecture, ["-shared", "--no-undefined", *map(str, objects), "-o", str(private)])
+        with tempfile.TemporaryDirectory(prefix="hipc-device-") as folder:
+            objects = _with_one_note(architecture, parts, Path(folder))
+            _run_linker(architecture, ["-shared", "--no-undefined", *map(str, objects), "-o", str(private)])
     private.replace(target)
     stamp.write_text(key)
     return target
+
+
+def _with_one_note(architecture: str, parts: Sequence[Path], folder: Path) -> list[Path]:
+    """The objects of the parts without their notes, and one that holds the note for all of them."""
+    import llvmlite.binding as llvm
+
+    objects, metadata = [], []
+    for part in parts:
+        image, found = notes.take_notes(part.with_suffix(".o").read_bytes())
+        metadata += found
+        objects.append(folder / f"{part.stem}.o")
+        objects[-1].write_bytes(image)
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple = llvm.parse_bitcode(parts[0].read_bytes()).triple
+    text = notes.module(notes.merge(metadata, architecture), triple)
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=architecture, opt=1, reloc="pic")
+    image, _ = notes.take_notes(machine.emit_object(llvm.parse_assembly(text)), keep=notes.NOTE_SECTION)
+    objects.append(folder / "note.o")
+    objects[-1].write_bytes(image)
+    return objects
 
 
 def _run_linker(architecture: str, arguments: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ typedef double f64;
 // A function of a kernel.
 #define DEVICE static inline __attribute__((device, always_inline))
 // Memory that the threads of a block share; its size is known when it is compiled.
-#define SHARED static __attribute__((shared, device))
+#define SHARED static __attribute__((shared, device, aligned(16)))
 #define UNROLL _Pragma("unroll")
 
 namespace hipc {
@@ -48,6 +48,7 @@ DEVICE u32 block_y() { return __builtin_amdgcn_workgroup_id_y(); }
 DEVICE u32 block_z() { return __builtin_amdgcn_workgroup_id_z(); }
 DEVICE u32 threads() { return __builtin_amdgcn_workgroup_size_x(); }
 DEVICE u32 blocks() { return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(); }
+DEVICE u32 blocks_y() { return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(); }
 DEVICE u32 lane() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)); }
 DEVICE void barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -62,6 +63,7 @@ DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
 DEVICE u32 threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
 DEVICE u32 blocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+DEVICE u32 blocks_y() { return __nvvm_read_ptx_sreg_nctaid_y(); }
 DEVICE u32 lane() { return __nvvm_read_ptx_sreg_laneid(); }
 DEVICE void barrier() { __syncthreads(); }
 #endif

@@ -1,99 +1,149 @@
-// Products of a decoder with few rows, with all that surrounds them: norm(x) W + bias + residual, or
-// activation(norm(x) W) * (norm(x) Up) + residual. W is [K, N] of x's type. What limits them is reading the weights once.
+// Products of a decoder with few rows, with all that surrounds them: norm(x) W' + bias + residual, or
+// activation(norm(x) W') * (norm(x) Up') + residual. W is [N, K] of x's type. What limits them is reading the weights once.
 //
-// A block owns `groups` vectors of columns, at most 128 columns; its threads split K between them. The scale of the root-mean-square norm is
-// one number per row, so it is applied to the sums: x times the norm's weights is what the products are made of.
+// A wave owns ROWS rows of W, its lanes split K between them; x lies in shared memory, a chunk of K at a time. The scale of
+// the root-mean-square norm is one number per row of x, so it is applied to the sums: x times the norm's weights is what
+// the products are made of. The first weights are on their way before x is there.
 #include "hipc_math.h"
 
 using namespace hipc;
 
 namespace {
 
-constexpr int BLOCK = 256, CHUNK = 2048;
+constexpr int BLOCK = 128;
 
-template <class T, int M, bool GATED>
-DEVICE void linear(const T *x, const T *norm, const T *weight, const T *up, T *y, Epilogue end, i32 n, i32 k, i32 groups,
-                   f32 epsilon) {
-  constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, K_CHUNK = CHUNK / M;
-  SHARED f32 factors[M][K_CHUNK];
-  SHARED f32 partial[BLOCK / WAVE][BLOCK / 2];
-  SHARED f32 shared[MOST_WAVES];
-  i32 group = thread() % groups, slice = thread() / groups, slices = BLOCK / groups;
-  i32 column = (block() * groups + group) * V;
-  bool inside = column < n;
-  f32 sums[S][M][V] = {}, squares[M] = {};
-  for (i32 first = 0; first < k; first += K_CHUNK) {
-    i32 count = min(K_CHUNK, k - first);
-    if (first) barrier();
-    for (i32 i = thread(); i < count; i += BLOCK) {
-      f32 scale = norm ? widen(norm[first + i]) : 1.0f;
-      UNROLL for (int m = 0; m < M; m++) {
-        f32 value = widen(x[(i64)m * k + first + i]);
-        squares[m] += value * value;
-        factors[m][i] = value * scale;
-      }
-    }
-    barrier();
-    if (!inside) continue;
-    const T *from = weight + (i64)first * n + column, *up_from = GATED ? up + (i64)first * n + column : nullptr;
-    constexpr int AHEAD = GATED ? 4 : 8;
-    i32 i = slice;
-    for (; i + (AHEAD - 1) * slices < count; i += AHEAD * slices) {
-      Vector<T, V> w[S][AHEAD];
-      UNROLL for (int a = 0; a < AHEAD; a++) {
-        w[0][a] = load_once<T, V>(from + (i64)(i + a * slices) * n);
-        if constexpr (GATED) w[1][a] = load_once<T, V>(up_from + (i64)(i + a * slices) * n);
-      }
-      UNROLL for (int a = 0; a < AHEAD; a++)
-        UNROLL for (int m = 0; m < M; m++) {
-          f32 factor = factors[m][i + a * slices];
-          UNROLL for (int s = 0; s < S; s++)
-            UNROLL for (int v = 0; v < V; v++) sums[s][m][v] = __builtin_fmaf(factor, widen(w[s][a][v]), sums[s][m][v]);
-        }
-    }
-    for (; i < count; i += slices) {
-      Vector<T, V> w[S];
-      w[0] = load_once<T, V>(from + (i64)i * n);
-      if constexpr (GATED) w[1] = load_once<T, V>(up_from + (i64)i * n);
-      UNROLL for (int m = 0; m < M; m++) {
-        f32 factor = factors[m][i];
-        UNROLL for (int s = 0; s < S; s++)
-          UNROLL for (int v = 0; v < V; v++) sums[s][m][v] = __builtin_fmaf(factor, widen(w[s][v]), sums[s][m][v]);
-      }
-    }
-  }
-  // Lanes of one vector of columns, then waves; one row and one matrix at a time, which keeps the shared memory small.
-  f32 result[S];
-  i32 width = groups * V;
-  UNROLL for (int m = 0; m < M; m++) {
-    f32 inverse = norm ? rsqrt_of(sum_block(squares[m], shared) / (f32)k + epsilon) : 1.0f;
-    UNROLL for (int s = 0; s < S; s++) {
-      UNROLL for (int v = 0; v < V; v++) {
-        f32 sum = sums[s][m][v];
-        for (u32 mask = groups; mask < WAVE; mask <<= 1) sum += from_lane(sum, lane() ^ mask);
-        sums[s][m][v] = sum;
-      }
-      barrier();
-      if (lane() < (u32)groups)
-        UNROLL for (int v = 0; v < V; v++) partial[wave()][group * V + v] = sums[s][m][v];
-      barrier();
-      result[s] = 0;
-      if ((i32)thread() < width)
-        for (u32 row = 0; row < BLOCK / WAVE; row++) result[s] += partial[row][thread()];
-    }
-    i32 at = block() * width + thread();
-    if ((i32)thread() < width && at < n) {
-      f32 value = result[0] * inverse;
-      if constexpr (GATED) value = activate(value, end) * (result[1] * inverse);
-      if (end.bias) value += widen(((const T *)end.bias)[at]);
-      if (end.residual) value += widen(((const T *)end.residual)[(i64)m * n + at]);
-      y[(i64)m * n + at] = narrow<T>(value);
-    }
-  }
+extern "C" __attribute__((shared, device, aligned(16))) f32 linear_factors[];
+
+typedef f16 f16x2 __attribute__((ext_vector_type(2)));
+
+struct Operands {
+  const void *x, *norm, *weight, *up;
+  void *y;
+  Epilogue end;
+  i32 n, k, chunk;  // chunk: elements of K in shared memory at a time, all of K or a multiple of 4 * WAVE * V
+  f32 epsilon;
+};
+
+// Place of the group of four factors that begins at element `part * 4` of vector `number`, in row m. Lanes read a vector 16
+// bytes at a time, so that its groups lie apart: consecutive lanes then read consecutive 16 bytes.
+template <int V> DEVICE u32 place_of(u32 m, u32 number, u32 part, u32 chunk) {
+  return m * chunk + part * (chunk / (V / 4)) + number * 4;
 }
 
-// What products of many rows end with: y = activation(gate) * up + bias + residual; `up` may be missing.
+template <int S, int ROWS, class T>
+DEVICE void fetch(u32x4 (&w)[S][ROWS], const T *const (&from)[S][ROWS], i32 place, i32 k) {
+  if (place >= k) return;
+  UNROLL for (int s = 0; s < S; s++)
+    UNROLL for (int r = 0; r < ROWS; r++) w[s][r] = __builtin_nontemporal_load((const u32x4 *)(from[s][r] + place));
+}
+
+// Element i of 16 bytes.
+template <class T> DEVICE f32 element_of(u32x4 raw, int i) {
+  if constexpr (same<T, f32>::value) return bit_cast<f32>(raw[i]);
+  else if constexpr (same<T, bf16>::value) return bit_cast<f32>(i % 2 ? raw[i / 2] & 0xffff0000u : raw[i / 2] << 16);
+  else return (f32)bit_cast<f16x2>(raw[i / 2])[i % 2];
+}
+
+DEVICE f32 sum_of(const f32 (&sums)[4]) { return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])); }
+
+template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operands &op) {
+  constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = V * (int)WAVE, AHEAD = GATED || ROWS > 1 ? 2 : 4;
+  SHARED f32 shared[M][BLOCK / WAVE];
+  const T *x = (const T *)op.x, *norm = (const T *)op.norm;
+  i32 first_row = (block() * (BLOCK / WAVE) + wave()) * ROWS, k = op.k;
+  const T *from[S][ROWS];
+  UNROLL for (int r = 0; r < ROWS; r++) {
+    i64 row = min(first_row + r, op.n - 1);
+    from[0][r] = (const T *)op.weight + row * k;
+    if constexpr (GATED) from[1][r] = (const T *)op.up + row * k;
+  }
+  // Four sums each, so that no product waits for the one before it.
+  f32 sums[S][ROWS][M][4] = {}, squares[M] = {};
+  u32x4 w[AHEAD][S][ROWS];
+  i32 at = lane() * V;
+  UNROLL for (int a = 0; a < AHEAD; a++) fetch(w[a], from, at + a * STEP, k);
+  for (i32 first = 0; first < k; first += op.chunk) {
+    i32 count = min(op.chunk, k - first);
+    if (first) barrier();
+    for (i32 i = thread() * V; i < count; i += BLOCK * V) {
+      Vector<T, V> scale;
+      if (norm) scale = load<T, V>(norm + first + i);
+      UNROLL for (int m = 0; m < M; m++) {
+        Vector<T, V> values = load<T, V>(x + (i64)m * k + first + i);
+        UNROLL for (int v = 0; v < V; v += 4) {
+          Vector<f32, 4> group;
+          UNROLL for (int j = 0; j < 4; j++) {
+            f32 value = widen(values[v + j]);
+            squares[m] += value * value;
+            group[j] = norm ? value * widen(scale[v + j]) : value;
+          }
+          store<f32, 4>(linear_factors + place_of<V>(m, i / V, v / 4, op.chunk), group);
+        }
+      }
+    }
+    if (norm && first + count == k)
+      UNROLL for (int m = 0; m < M; m++) {
+        f32 sum = sum_lanes(squares[m]);
+        if (lane() == 0) shared[m][wave()] = sum;
+      }
+    barrier();
+    for (; at < first + count; at += AHEAD * STEP)
+      UNROLL for (int a = 0; a < AHEAD; a++) {
+        i32 place = at + a * STEP;
+        if (place < first + count) {
+          u32 number = (u32)(place - first) / V;
+          UNROLL for (int m = 0; m < M; m++)
+            UNROLL for (int part = 0; part < V / 4; part++) {
+              Vector<f32, 4> factors = load<f32, 4>(linear_factors + place_of<V>(m, number, part, op.chunk));
+              UNROLL for (int s = 0; s < S; s++)
+                UNROLL for (int r = 0; r < ROWS; r++)
+                  UNROLL for (int j = 0; j < 4; j++)
+                    sums[s][r][m][j] =
+                        __builtin_fmaf(factors[j], element_of<T>(w[a][s][r], part * 4 + j), sums[s][r][m][j]);
+            }
+        }
+        fetch(w[a], from, place + AHEAD * STEP, k);
+      }
+  }
+  UNROLL for (int r = 0; r < ROWS; r++)
+    UNROLL for (int m = 0; m < M; m++) {
+      f32 value = sum_of(sums[0][r][m]), other = 1, inverse = 1;
+      if constexpr (GATED) other = sum_of(sums[1][r][m]);
+      if (norm) {
+        f32 squared = 0;
+        for (u32 i = 0; i < BLOCK / WAVE; i++) squared += shared[m][i];
+        inverse = rsqrt_of(squared / (f32)k + op.epsilon);
+      }
+      i32 column = first_row + r;
+      if (lane() != 0 || column >= op.n) continue;
+      i64 to = (i64)m * op.n + column;
+      value *= inverse;
+      if constexpr (GATED) value = activate(value, op.end) * (other * inverse);
+      if (op.end.bias) value += widen(((const T *)op.end.bias)[column]);
+      if (op.end.residual) value += widen(((const T *)op.end.residual)[to]);
+      ((T *)op.y)[to] = narrow<T>(value);
+    }
+}
+
+// What products of many rows end with: y = activation(gate) * up + bias + residual; `up` may be missing. In vectors where
+// n is a multiple of them.
 template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
+  constexpr int V = LANE_VECTOR<T>;
+  for (i64 i = global_thread() * V; i < count; i += global_threads() * V) {
+    Vector<T, V> g = load<T, V>(gate + i), u, r, made;
+    if (up) u = load<T, V>(up + i);
+    if (end.residual) r = load<T, V>((const T *)end.residual + i);
+    UNROLL for (int v = 0; v < V; v++) {
+      f32 value = activate(widen(g[v]), end);
+      if (up) value *= widen(u[v]);
+      if (end.bias) value += widen(((const T *)end.bias)[(i + v) % n]);
+      if (end.residual) value += widen(r[v]);
+      made[v] = narrow<T>(value);
+    }
+    store<T, V>(y + i, made);
+  }
+}
+template <class T> DEVICE void combine_each(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
   for (i64 i = global_thread(); i < count; i += global_threads()) {
     f32 value = activate(widen(gate[i]), end);
     if (up) value *= widen(up[i]);
@@ -106,19 +156,17 @@ template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogu
 } // namespace
 
 #define COMBINE(WORD, T)                                                                                               \
-  KERNEL(BLOCK) linear_combine_##WORD(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {              \
+  KERNEL(256) linear_combine_##WORD(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {                \
     combine<T>(gate, up, y, end, count, n);                                                                            \
+  }                                                                                                                    \
+  KERNEL(256) linear_combine_each_##WORD(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {           \
+    combine_each<T>(gate, up, y, end, count, n);                                                                       \
   }
 HIPC_FLOATS(COMBINE)
 
 #define LINEAR(WORD, T, M)                                                                                             \
-  KERNEL(BLOCK) linear_m##M##_##WORD(const T *x, const T *norm, const T *weight, const T *up, T *y, Epilogue end,      \
-                                     i32 n, i32 k, i32 groups, f32 epsilon) {                                          \
-    linear<T, M, false>(x, norm, weight, up, y, end, n, k, groups, epsilon);                                             \
-  }                                                                                                                    \
-  KERNEL(BLOCK) linear_gated_m##M##_##WORD(const T *x, const T *norm, const T *weight, const T *up, T *y,              \
-                                           Epilogue end, i32 n, i32 k, i32 groups, f32 epsilon) {                      \
-    linear<T, M, true>(x, norm, weight, up, y, end, n, k, groups, epsilon);                                              \
-  }
+  KERNEL(BLOCK) linear_m##M##_##WORD(Operands op) { linear<T, M, false, 1>(op); }                                      \
+  KERNEL(BLOCK) linear_wide_m##M##_##WORD(Operands op) { linear<T, M, false, 2>(op); }                                 \
+  KERNEL(BLOCK) linear_gated_m##M##_##WORD(Operands op) { linear<T, M, true, 1>(op); }
 #define LINEAR_ROWS(WORD, T) LINEAR(WORD, T, 1) LINEAR(WORD, T, 2) LINEAR(WORD, T, 4)
 HIPC_FLOATS(LINEAR_ROWS)

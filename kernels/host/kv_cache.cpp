@@ -1,5 +1,6 @@
 // hipc_rotary: rotates pairs of columns of every head by an angle that depends on the position.
 // hipc_kv_append: a cache of keys or values with new positions after the valid ones.
+// hipc_kv_window: the last positions of a cache, for one that keeps no more.
 #include "heads.h"
 
 using namespace hipc;
@@ -127,6 +128,37 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
       for (int64_t s = 0; s < in.positions; s++)
         memcpy(to + (kept + s) * row, (char *)in.data + in.at(b, head, s) * bytes, (size_t)row);
       if (!in_place) memset(to + filled * row, 0, (size_t)((out.positions - filled) * row));
+    }
+  });
+  return HIPC_OK;
+}
+
+HIPC_EXPORT int32_t hipc_kv_window(hipc_context *context, const hipc_tensor *staged, const hipc_tensor *filled,
+                                   const hipc_tensor *kept, hipc_tensor *present, int64_t window) {
+  const char *op = "kv_window";
+  HIPC_TRY(check_contiguous(context, op, staged, filled, kept, present));
+  const int64_t *shape = present->shape, batch = shape[0], heads = shape[1], capacity = shape[2];
+  if (staged->dtype != present->dtype || filled->dtype != I32 || kept->dtype != I32)
+    return unsupported_dtype(context, op, staged->dtype);
+  if (staged->rank != 4 || present->rank != 4 || staged->shape[0] != batch || staged->shape[1] != heads ||
+      staged->shape[3] != shape[3] || elements(filled) != batch || elements(kept) != batch)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "kv_window: the shapes of the caches do not agree");
+  if (capacity < window)
+    return hipc_error(context, HIPC_ERROR_VALUE, "kv_window: the cache holds %lld positions; the window needs %lld",
+                      (long long)capacity, (long long)window);
+  for (int64_t b = 0; b < batch; b++) {
+    int32_t all = data<int32_t>(filled)[b], last = data<int32_t>(kept)[b];
+    if (last < 0 || last > capacity || last > all || all > staged->shape[2])
+      return hipc_error(context, HIPC_ERROR_VALUE, "kv_window: batch entry %lld keeps %d of %d positions; the cache holds %lld",
+                        (long long)b, last, all, (long long)capacity);
+  }
+  int64_t row = shape[3] * element_size(present->dtype);
+  parallel_for(context, batch * heads, capacity * row / 64 + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      int64_t all = data<int32_t>(filled)[i / heads], last = data<int32_t>(kept)[i / heads];
+      char *to = (char *)present->data + i * capacity * row;
+      memcpy(to, (const char *)staged->data + (i * staged->shape[2] + all - last) * row, (size_t)(last * row));
+      memset(to + last * row, 0, (size_t)((capacity - last) * row));
     }
   });
   return HIPC_OK;

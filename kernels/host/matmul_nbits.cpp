@@ -122,26 +122,34 @@ template <class Body> void with_bits(int64_t bits, Body &&body) {
 }
 
 // Rows as floats of a length, zeros beyond k.
-void copy_row(const hipc_tensor *a, int64_t m, int64_t k, int64_t length, float *to) {
-  load_floats(a->dtype, a->data, m * k, k, to);
+void copy_row(const LeftRows &a, int64_t m, int64_t k, int64_t length, float *to) {
+  load_floats(a.dtype, a.data, m * k, k, to);
   for (int64_t i = k; i < length; i++) to[i] = 0;
 }
 
-int32_t run_integers(hipc_context *context, const PackedWeights &w, const hipc_tensor *a, const Product &p) {
+// Parts of the scratch of the integer kernels.
+struct IntegerPlan {
+  ScratchPlan plan;
+  int64_t values, scales, sums, rows;
+
+  IntegerPlan(const PackedWeights &w, int64_t m, int64_t threads) {
+    values = plan.add(m * w.padded_k()), scales = plan.add(m * w.blocks * 4), sums = plan.add(m * w.blocks * 4);
+    rows = plan.add(threads * round_up(w.padded_k(), 16) * 4);
+  }
+};
+
+void run_integers(hipc_context *context, const PackedWeights &w, const LeftRows &a, const Product &p, char *scratch) {
   if constexpr (HAS_INT8_PRODUCT) {
-    ScratchPlan plan;
     int64_t threads = hipc_num_threads(context), length = w.padded_k();
-    int64_t values = plan.add(p.m * length), scales = plan.add(p.m * w.blocks * 4), sums = plan.add(p.m * w.blocks * 4);
-    int64_t rows = plan.add(threads * round_up(length, 16) * 4);
-    char *scratch = (char *)hipc_scratch(context, plan.bytes);
-    if (!scratch) return out_of_memory(context, OP);
-    QuantizedRows q{(int8_t *)(scratch + values), (float *)(scratch + scales), (int32_t *)(scratch + sums)};
+    IntegerPlan parts_of(w, p.m, threads);
+    QuantizedRows q{(int8_t *)(scratch + parts_of.values), (float *)(scratch + parts_of.scales),
+                    (int32_t *)(scratch + parts_of.sums)};
     parallel_for_threads(context, p.m, length, [&](int64_t begin, int64_t end, int32_t thread) {
-      float *row = (float *)(scratch + rows) + thread * round_up(length, 16);
+      float *row = (float *)(scratch + parts_of.rows) + thread * round_up(length, 16);
       for (int64_t m = begin; m < end; m++) {
-        bool direct = a->dtype == F32 && length == p.k;
+        bool direct = a.dtype == F32 && length == p.k;
         if (!direct) copy_row(a, m, p.k, length, row);
-        quantize_row(w, direct ? data<float>(a) + m * p.k : row, q, m);
+        quantize_row(w, direct ? (const float *)a.data + m * p.k : row, q, m);
       }
     });
     int64_t panels = ceil_div(p.n, PANEL), wanted = ceil_div(2 * threads, panels);
@@ -157,15 +165,11 @@ int32_t run_integers(hipc_context *context, const PackedWeights &w, const hipc_t
         }
       }
     });
-    return HIPC_OK;
   }
-  return hipc_error(context, HIPC_ERROR_INTERNAL, "matmul_nbits: no integer kernels on this CPU level");
 }
 
-int32_t run_row(hipc_context *context, const PackedWeights &w, const hipc_tensor *a, const Product &p) {
+void run_row(hipc_context *context, const PackedWeights &w, const LeftRows &a, const Product &p, float *row) {
   int64_t length = w.padded_k();
-  float *row = (float *)hipc_scratch(context, (length + w.blocks) * (int64_t)sizeof(float));
-  if (!row) return out_of_memory(context, OP);
   float *sums = row + length;
   copy_row(a, 0, p.k, length, row);
   for (int64_t b = 0; b < w.blocks; b++) {
@@ -181,35 +185,44 @@ int32_t run_row(hipc_context *context, const PackedWeights &w, const hipc_tensor
       finish(p, tile, PANEL, 1, min<int64_t>(PANEL, p.n - panel * PANEL), 0, panel * PANEL);
     }
   });
-  return HIPC_OK;
 }
+
+// Floats of the scratch of run_panels: copies of the rows, then a panel for each thread.
+struct PanelPlan {
+  bool copies;
+  int64_t lda, rows, panel, threads;
+
+  PanelPlan(hipc_context *context, int32_t dtype, const Product &p, int64_t padded_k) {
+    copies = dtype != F32 || rows_collide(p.k);
+    lda = copies ? padded_row(p.k) : p.k;
+    rows = copies ? round_up(p.m * lda, 16) : 0, panel = padded_k * PANEL, threads = hipc_num_threads(context);
+  }
+  int64_t bytes() const { return (rows + threads * panel) * (int64_t)sizeof(float); }
+};
 
 // Panels unpacked by unpack(panel, to), one at a time on each thread, times all rows.
 template <class Unpack>
-int32_t run_panels(hipc_context *context, const hipc_tensor *a, Product p, int64_t padded_k, Unpack &&unpack) {
-  int64_t threads = hipc_num_threads(context), panels = ceil_div(p.n, PANEL);
-  bool copies = a->dtype != F32 || rows_collide(p.k);
-  p.lda = copies ? padded_row(p.k) : p.k;
-  int64_t rows = copies ? round_up(p.m * p.lda, 16) : 0, panel_floats = padded_k * PANEL;
-  float *scratch = (float *)hipc_scratch(context, (rows + threads * panel_floats) * (int64_t)sizeof(float));
-  if (!scratch) return out_of_memory(context, OP);
-  if (copies)
+void run_panels(hipc_context *context, const LeftRows &a, Product p, const PanelPlan &plan, float *scratch, Unpack &&unpack) {
+  p.lda = plan.lda;
+  if (plan.copies)
     parallel_for(context, p.m, p.k, [&](int64_t begin, int64_t end) {
       for (int64_t m = begin; m < end; m++) copy_row(a, m, p.k, p.k, scratch + m * p.lda);
     });
-  p.a = copies ? scratch : data<float>(a);
+  p.a = plan.copies ? scratch : (const float *)a.data;
   p.panel_stride = 0, p.ldb = PANEL;
+  int64_t panels = ceil_div(p.n, PANEL);
   parallel_for_threads(context, panels, (p.m + 4) * p.k * 2, [&](int64_t begin, int64_t end, int32_t thread) {
     Product own = p;
-    float *weights = scratch + rows + thread * panel_floats;
+    float *weights = scratch + plan.rows + thread * plan.panel;
     own.b = weights;
     for (int64_t panel = begin; panel < end; panel++) {
       unpack(panel, weights);
       multiply_panels(own, 0, p.m, panel, panel + 1);
     }
   });
-  return HIPC_OK;
 }
+
+bool runs_on_integers(int64_t level) { return HAS_INT8_PRODUCT && level == INTEGER_LEVEL; }
 
 int32_t wrong(hipc_context *context, const char *what, const hipc_tensor *tensor, int64_t expected) {
   return hipc_error(context, HIPC_ERROR_SHAPE, "matmul_nbits: %s has %lld elements of %s, expected %lld", what,
@@ -219,6 +232,23 @@ int32_t wrong(hipc_context *context, const char *what, const hipc_tensor *tensor
 bool is_half_or_float(int32_t dtype) { return dtype == F32 || dtype == F16 || dtype == BF16; }
 
 } // namespace
+
+int64_t hipc::quantized_scratch(hipc_context *context, const PackedWeights &w, int32_t dtype, const Product &p,
+                                int64_t level) {
+  if (runs_on_integers(level)) return IntegerPlan(w, p.m, hipc_num_threads(context)).plan.bytes;
+  if (p.m == 1) return (w.padded_k() + w.blocks) * (int64_t)sizeof(float);
+  return PanelPlan(context, dtype, p, w.padded_k()).bytes();
+}
+
+void hipc::multiply_quantized(hipc_context *context, const PackedWeights &w, const LeftRows &a, const Product &p, int64_t level,
+                              char *scratch) {
+  if (runs_on_integers(level)) return run_integers(context, w, a, p, scratch);
+  if (p.m == 1) return run_row(context, w, a, p, (float *)scratch);
+  PanelPlan plan(context, a.dtype, p, w.padded_k());
+  run_panels(context, a, p, plan, (float *)scratch, [&](int64_t panel, float *to) {
+    with_bits(w.bits, [&]<int BITS>() { unpack_panel<BITS>(w, panel, to); });
+  });
+}
 
 HIPC_EXPORT int32_t hipc_matmul_nbits(hipc_context *context, const hipc_tensor *a, const hipc_tensor *w,
                                       const hipc_tensor *scales, const hipc_tensor *zeros, const hipc_tensor *bias,
@@ -248,18 +278,22 @@ HIPC_EXPORT int32_t hipc_matmul_nbits(hipc_context *context, const hipc_tensor *
   p.m = m, p.n = n, p.k = k, p.y = y->data, p.ldy = n;
   p.epilogue.dtype = y->dtype;
   p.epilogue.column_bias = bias ? bias->data : nullptr;
+  LeftRows rows{a->data, a->dtype};
   if (!packed) {
     RawWeights raw{data<uint8_t>(w), scales, zeros, n, k, bits, block, blocks};
-    return run_panels(context, a, p, k, [&](int64_t panel, float *to) {
+    PanelPlan plan(context, a->dtype, p, k);
+    float *scratch = (float *)hipc_scratch(context, plan.bytes());
+    if (!scratch) return out_of_memory(context, OP);
+    run_panels(context, rows, p, plan, scratch, [&](int64_t panel, float *to) {
       int64_t first = panel * PANEL, count = min<int64_t>(PANEL, n - first);
       if (count < PANEL) memset(to, 0, (size_t)(k * PANEL) * sizeof(float));
       for (int64_t j = 0; j < count; j++) raw.unpack(first + j, to + j);
     });
+    return HIPC_OK;
   }
   PackedWeights weights{data<uint8_t>(w), data<float>(scales), zeros ? data<float>(zeros) : nullptr, n, k, bits, block, blocks};
-  if (HAS_INT8_PRODUCT && level == INTEGER_LEVEL) return run_integers(context, weights, a, p);
-  if (m == 1) return run_row(context, weights, a, p);
-  return run_panels(context, a, p, weights.padded_k(), [&](int64_t panel, float *to) {
-    with_bits(bits, [&]<int BITS>() { unpack_panel<BITS>(weights, panel, to); });
-  });
+  char *scratch = (char *)hipc_scratch(context, quantized_scratch(context, weights, a->dtype, p, level));
+  if (!scratch) return out_of_memory(context, OP);
+  multiply_quantized(context, weights, rows, p, level, scratch);
+  return HIPC_OK;
 }

@@ -25,6 +25,17 @@ struct PackedWeights {
   const float *strip_zeros(int64_t strip) const { return zeros ? zeros + strip * blocks * STRIP : nullptr; }
 };
 
+// Rows of the left-hand side, one after the other.
+struct LeftRows {
+  const void *data;
+  int32_t dtype;
+};
+
+// p.y = epilogue(a x w), on the threads of the context; p.a and p.b are not read. The scratch is as large as told.
+int64_t quantized_scratch(hipc_context *context, const PackedWeights &w, int32_t dtype, const Product &p, int64_t level);
+void multiply_quantized(hipc_context *context, const PackedWeights &w, const LeftRows &a, const Product &p, int64_t level,
+                        char *scratch);
+
 // Whether this CPU level multiplies 8-bit integers; the float32 kernels serve the others.
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
 constexpr bool HAS_INT8_PRODUCT = true;

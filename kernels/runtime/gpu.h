@@ -76,20 +76,6 @@ inline KernelName kernel_name_of_size(const char *family, int64_t bytes) {
   return name;
 }
 
-// ---- kernels that the runtime itself launches -------------------------------------------------------------------
-// For T in f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64; sums of floats in float32 or wider, of integers
-// wrapping. `activation` is an Activation of ../host/gemm.h.
-//
-// matmul_T(const T *a, const T *b, const T *bias, const T *residual, T *y, int64_t m, int64_t n, int64_t k,
-//          int64_t a_row, int64_t a_column, int64_t b_row, int64_t b_column, int64_t a_matrix, int64_t b_matrix,
-//          double alpha, double activation_alpha, double activation_beta, int32_t activation)
-//   y[z] = activation(alpha * a[z] @ b[z] + bias) + residual[z], for the matrices z of the grid's third axis. Element (i, l)
-//   of a[z] is a[z * a_matrix + i * a_row + l * a_column], and so for b; y and residual are contiguous; bias [n] and
-//   residual may be NULL. A block of 256 threads computes 64 x 64 elements: the grid is (ceil(n / 64), ceil(m / 64), matrices).
-// epilogue_T(T *y, const T *bias, const T *residual, int64_t count, int64_t n, double activation_alpha,
-//            double activation_beta, int32_t activation)   floats only
-//   y = activation(y + bias) + residual over `count` elements in rows of n, with the stride of the grid.
-
 // ---- launches ---------------------------------------------------------------------------------------------------
 // A launch of `threads`-wide blocks for kernels that walk `count` elements with the stride of their grid: no more blocks
 // than keep the device busy.

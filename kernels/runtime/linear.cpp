@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char *OP = "linear";
 constexpr int64_t FEW_ROWS = 4;
-constexpr int32_t MOST_COLUMNS = 128;  // of a block of linear.hip
+constexpr uint32_t BLOCK = 128;         // threads of linear.hip
+constexpr int64_t MOST_FACTORS = 8192;  // float32 in shared memory
 
 struct Weights {
   const hipc_tensor *matrix, *scales, *zeros;
@@ -30,6 +31,7 @@ struct Linear {
   int64_t n, k, bits, block;
   double epsilon;
   int32_t activation;
+  bool transposed;
   bool gated() const { return up.matrix != nullptr; }
 };
 
@@ -45,39 +47,80 @@ struct Epilogue {
 
 const void *address(const hipc_tensor *tensor) { return tensor ? tensor->data : nullptr; }
 
-bool is_aligned(const void *address) { return (uintptr_t)address % 16 == 0; }
-
 bool fits_one_kernel(const Linear &op) {
   int64_t vector = 16 / element_size(op.x->dtype);
-  return op.x->shape[0] <= FEW_ROWS && op.bits == 0 && op.n % vector == 0 && is_aligned(op.gate.matrix->data) &&
-         is_aligned(address(op.up.matrix)) && op.n * op.k < 0x7fffffff;
+  const void *operands[] = {op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix)};
+  bool aligned = true;
+  for (const void *operand : operands) aligned = aligned && (uintptr_t)operand % 16 == 0;
+  return aligned && op.transposed && op.bits == 0 && op.x->shape[0] <= FEW_ROWS && op.k % vector == 0;
 }
 
-// Vectors of columns of a block: as many as leave every compute unit two blocks.
-int32_t groups_of(hipc_context *context, int64_t vectors, int64_t vector) {
-  int32_t groups = 2;
-  while (groups * 2 * vector <= MOST_COLUMNS && vectors / (groups * 2) >= 2 * (int64_t)compute_units(context)) groups *= 2;
-  return groups;
-}
+// As kernels/device/linear.hip declares it.
+struct Operands {
+  const void *x, *norm, *weight, *up;
+  void *y;
+  Epilogue end;
+  int32_t n, k, chunk;
+  float epsilon;
+};
 
 int32_t one_kernel(hipc_context *context, const Linear &op) {
-  int64_t size = element_size(op.x->dtype), vector = 16 / size;
-  int32_t groups = groups_of(context, op.n / vector, vector);
+  int64_t size = element_size(op.x->dtype), waves = BLOCK / wave_size(context);
+  // Two rows of weights a wave where every compute unit still has waves enough to hide what it waits for.
+  int64_t rows_of_wave = !op.gated() && op.n >= 32 * (int64_t)compute_units(context) ? 2 : 1;
   for (int64_t row = 0; row < op.x->shape[0];) {
     int64_t left = op.x->shape[0] - row, rows = left >= 4 ? 4 : left >= 2 ? 2 : 1;
     char family[32];
-    snprintf(family, sizeof family, op.gated() ? "linear_gated_m%d" : "linear_m%d", (int)rows);
-    Epilogue end{address(op.bias), nullptr, 1.0f, 0.0f, 0.0f, op.activation};
-    if (op.residual) end.residual = (const char *)op.residual->data + row * op.n * size;
+    snprintf(family, sizeof family, "linear_%sm%d", op.gated() ? "gated_" : rows_of_wave == 2 ? "wide_" : "", (int)rows);
+    Operands operands{};
+    operands.x = (const char *)op.x->data + row * op.k * size;
+    operands.norm = address(op.norm), operands.weight = op.gate.matrix->data, operands.up = address(op.up.matrix);
+    operands.y = (char *)op.y->data + row * op.n * size;
+    operands.end = Epilogue{address(op.bias), nullptr, 1.0f, 0.0f, 0.0f, op.activation};
+    if (op.residual) operands.end.residual = (const char *)op.residual->data + row * op.n * size;
+    operands.n = (int32_t)op.n, operands.k = (int32_t)op.k, operands.epsilon = (float)op.epsilon;
+    operands.chunk = (int32_t)min(round_up(op.k, 8), MOST_FACTORS / rows);
     Launch grid;
-    grid.grid[0] = (uint32_t)ceil_div(op.n, groups * vector);
-    grid.block[0] = 256;
-    HIPC_TRY(launch(context, kernel_name(family, op.x->dtype), grid, (const char *)op.x->data + row * op.k * size,
-                    address(op.norm), address(op.gate.matrix), address(op.up.matrix), (char *)op.y->data + row * op.n * size,
-                    end, (int32_t)op.n, (int32_t)op.k, groups, (float)op.epsilon));
+    grid.grid[0] = (uint32_t)ceil_div(op.n, waves * rows_of_wave);
+    grid.block[0] = BLOCK;
+    grid.shared = (uint32_t)(rows * operands.chunk * (int64_t)sizeof(float));
+    HIPC_TRY(launch(context, kernel_name(family, op.x->dtype), grid, operands));
     row += rows;
   }
   return HIPC_OK;
+}
+
+// As kernels/device/linear_q4.hip declares it.
+struct QuantisedOperands {
+  const void *x, *norm, *weight, *up, *scales, *up_scales;
+  void *y;
+  Epilogue end;
+  int32_t n, blocks;
+  float epsilon;
+};
+constexpr uint32_t QUANTISED_BLOCK = 256;
+
+bool fits_quantised_kernel(const Linear &op) {
+  const void *operands[] = {op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix)};
+  bool aligned = true;
+  for (const void *operand : operands) aligned = aligned && (uintptr_t)operand % 16 == 0;
+  return aligned && op.x->shape[0] == 1 && op.x->dtype == F16 && op.bits == 4 && op.block == 32 && op.k % 32 == 0 &&
+         op.gate.scales->dtype == F16 && !op.gate.zeros && op.k * 2 <= MOST_FACTORS * (int64_t)sizeof(float);
+}
+
+int32_t quantised_kernel(hipc_context *context, const Linear &op) {
+  int64_t waves = QUANTISED_BLOCK / wave_size(context);
+  bool wide = !op.gated() && op.n >= 32 * (int64_t)compute_units(context);
+  QuantisedOperands operands{op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix),
+                             op.gate.scales->data, address(op.up.scales), op.y->data,
+                             Epilogue{address(op.bias), address(op.residual), 1.0f, 0.0f, 0.0f, op.activation},
+                             (int32_t)op.n, (int32_t)(op.k / 32), (float)op.epsilon};
+  Launch grid;
+  grid.grid[0] = (uint32_t)ceil_div(op.n, waves * (wide ? 2 : 1));
+  grid.block[0] = QUANTISED_BLOCK;
+  grid.shared = (uint32_t)(op.k * 2);
+  const char *family = op.gated() ? "linear_q4_gated" : wide ? "linear_q4_wide" : "linear_q4";
+  return launch(context, kernel_name(family, F16), grid, operands);
 }
 
 hipc_tensor matrix_of(const hipc_tensor *like, void *data, int64_t rows, int64_t columns) {
@@ -91,7 +134,7 @@ hipc_tensor matrix_of(const hipc_tensor *like, void *data, int64_t rows, int64_t
 int32_t multiply(hipc_context *context, const Linear &op, const hipc_tensor *x, const Weights &w, const hipc_tensor *bias,
                  const hipc_tensor *residual, hipc_tensor *y) {
   if (op.bits == 0)
-    return hipc_matmul(context, x, w.matrix, bias, residual, y, 0, 0, 1.0, ACT_NONE, 0, 0, 0.0, 0.0);
+    return hipc_matmul(context, x, w.matrix, bias, residual, y, 0, op.transposed, 1.0, ACT_NONE, 0, 0, 0.0, 0.0);
   return hipc_matmul_nbits(context, x, w.matrix, w.scales, w.zeros, bias, y, op.n, op.k, op.bits, op.block, 0, 0);
 }
 
@@ -99,8 +142,10 @@ int32_t multiply(hipc_context *context, const Linear &op, const hipc_tensor *x, 
 int32_t combine(hipc_context *context, const Linear &op, const void *gate, const void *up) {
   Epilogue end{op.gated() ? address(op.bias) : nullptr, address(op.residual), 1.0f, 0.0f, 0.0f, op.activation};
   int64_t count = op.x->shape[0] * op.n;
-  return launch(context, kernel_name("linear_combine", op.x->dtype), over(context, count), gate, up, op.y->data, end, count,
-                op.n);
+  int64_t vector = 16 / element_size(op.x->dtype);
+  bool wide = op.n % vector == 0 && (uintptr_t)op.y->data % 16 == 0 && (uintptr_t)end.residual % 16 == 0;
+  return launch(context, kernel_name(wide ? "linear_combine" : "linear_combine_each", op.x->dtype),
+                over(context, wide ? count / vector : count), gate, up, op.y->data, end, count, op.n);
 }
 
 int32_t in_parts(hipc_context *context, const Linear &op) {
@@ -130,7 +175,8 @@ HIPC_EXPORT int32_t hipc_linear(hipc_context *context, const hipc_tensor *x, con
                                 const hipc_tensor *weight, const hipc_tensor *scales, const hipc_tensor *zeros,
                                 const hipc_tensor *up, const hipc_tensor *up_scales, const hipc_tensor *up_zeros,
                                 const hipc_tensor *bias, const hipc_tensor *residual, hipc_tensor *y, int64_t n, int64_t k,
-                                int64_t bits, int64_t block, double epsilon, int64_t activation) {
+                                int64_t bits, int64_t block, double epsilon, int64_t activation,
+                                int64_t transposed) {
   HIPC_TRY(check_contiguous(context, OP, x, norm, weight, scales, zeros, up, up_scales, up_zeros, bias, residual, y));
   if (x->dtype != F32 && x->dtype != F16 && x->dtype != BF16) return unsupported_dtype(context, OP, x->dtype);
   if (x->shape[1] != k || y->shape[0] != x->shape[0] || y->shape[1] != n || (residual && !same_shape(residual, y)) ||
@@ -138,6 +184,7 @@ HIPC_EXPORT int32_t hipc_linear(hipc_context *context, const hipc_tensor *x, con
     return hipc_error(context, HIPC_ERROR_SHAPE, "linear: the shapes of x, y, norm, bias and residual do not agree");
   if (elements(y) == 0) return HIPC_OK;
   Linear op{x, norm, bias, residual, y, {weight, scales, zeros}, {up, up_scales, up_zeros}, n, k, bits, block, epsilon,
-            ACTIVATIONS[activation]};
+            ACTIVATIONS[activation], transposed != 0};
+  if (fits_quantised_kernel(op)) return quantised_kernel(context, op);
   return fits_one_kernel(op) ? one_kernel(context, op) : in_parts(context, op);
 }

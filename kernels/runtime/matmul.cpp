@@ -47,25 +47,54 @@ struct Call {
   int64_t count, a_stride, b_stride;  // in elements
 };
 
-int32_t call_kernel(hipc_context *context, const MatMul &op, const Call &call) {
-  Launch launch;
-  launch.block[0] = 256;
-  launch.grid[0] = (uint32_t)ceil_div(op.n, TILE);
-  launch.grid[1] = (uint32_t)ceil_div(op.m, TILE);
-  launch.grid[2] = (uint32_t)call.count;
-  int64_t a_row = op.trans_a ? 1 : op.k, a_column = op.trans_a ? op.m : 1;
-  int64_t b_row = op.trans_b ? 1 : op.n, b_column = op.trans_b ? op.k : 1;
-  return hipc::launch(context, kernel_name("matmul", op.y->dtype), launch, call.a, call.b, call.bias, call.residual, call.y,
-                      op.m, op.n, op.k, a_row, a_column, b_row, b_column, call.a_stride, call.b_stride, op.alpha,
-                      op.activation_alpha, op.activation_beta, (int32_t)op.activation);
+// As kernels/device/hipc_math.h declares it.
+struct Epilogue {
+  const void *bias, *residual;
+  float alpha, first, second;
+  int32_t activation;
+};
+// As kernels/device/hipc_device.h declares it, without padding that would have no value.
+struct Space {
+  int64_t shape[HIPC_MAX_RANK], strides[HIPC_MAX_RANK];
+  int32_t rank, unused;
+};
+
+Epilogue epilogue_of(const MatMul &op, const Call &call) {
+  return {call.bias, call.residual, (float)op.alpha, (float)op.activation_alpha, (float)op.activation_beta, op.activation};
 }
 
-int32_t finish(hipc_context *context, const MatMul &op, const Call &call, Activation activation, bool bias, bool residual) {
-  if (activation == ACT_NONE && !bias && !residual) return HIPC_OK;
+Space matrices(int64_t count, int64_t stride) {
+  Space space{};
+  space.shape[0] = count, space.strides[0] = stride, space.rank = 1;
+  return space;
+}
+
+int32_t call_tiles(hipc_context *context, const MatMul &op, const Call &call) {
+  Launch launch;
+  launch.block[0] = 256;
+  launch.grid[0] = (uint32_t)(ceil_div(op.n, TILE) * ceil_div(op.m, TILE));
+  launch.grid[1] = (uint32_t)call.count;
+  return hipc::launch(context, kernel_name("matmul", op.y->dtype), launch, call.a, call.b, call.y, op.m, op.n, op.k,
+                      (int32_t)op.trans_a, (int32_t)op.trans_b, matrices(call.count, call.a_stride),
+                      matrices(call.count, call.b_stride), call.count, epilogue_of(op, call));
+}
+
+int32_t call_plain(hipc_context *context, const MatMul &op, const Call &call) {
+  if (op.activation != ACT_NONE)
+    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "matmul of %s with an activation", dtype_name(op.y->dtype));
   int64_t count = call.count * op.m * op.n;
-  return hipc::launch(context, kernel_name("epilogue", op.y->dtype), over(context, count), call.y,
-                      bias ? call.bias : nullptr, residual ? call.residual : nullptr, count, op.n, op.activation_alpha,
-                      op.activation_beta, (int32_t)activation);
+  return hipc::launch(context, kernel_name("matmul_plain", op.y->dtype), over(context, count), call.a, call.b, call.bias,
+                      call.residual, call.y, op.m, op.n, op.k, (int32_t)op.trans_a, (int32_t)op.trans_b,
+                      matrices(call.count, call.a_stride), matrices(call.count, call.b_stride), call.count, op.alpha);
+}
+
+// What the matrix library has left of an epilogue.
+int32_t finish(hipc_context *context, const MatMul &op, const Call &call) {
+  if (op.activation == ACT_NONE && !op.bias && !op.residual) return HIPC_OK;
+  Epilogue rest = epilogue_of(op, call);
+  rest.alpha = 1;
+  int64_t count = call.count * op.m * op.n;
+  return hipc::launch(context, kernel_name("epilogue", op.y->dtype), over(context, count), call.y, count, op.n, rest);
 }
 
 int32_t submit_product(hipc_context *context, MatmulPlan *plan, const Call &call) {
@@ -82,12 +111,20 @@ uint32_t library_epilogue(Activation activation) {
   return activation == ACT_RELU ? EPILOGUE_RELU : activation == ACT_GELU_TANH ? EPILOGUE_GELU : EPILOGUE_NONE;
 }
 
+// Bytes that every matrix of a call begins at a multiple of, 256 at most.
+uint32_t alignment_of(const MatMul &op, const Call &call) {
+  int64_t size = element_size(op.y->dtype);
+  uint64_t bits = 256 | (uint64_t)call.a | (uint64_t)call.b | (uint64_t)call.y | (uint64_t)call.residual;
+  if (call.count > 1) bits |= (uint64_t)((call.a_stride | call.b_stride | op.m * op.n) * size);
+  return (uint32_t)(bits & -bits);
+}
+
 int32_t call_library(hipc_context *context, const MatMul &op, const Call &call) {
   MatmulKey key;
   memset(&key, 0, sizeof key);
   key.m = op.m, key.n = op.n, key.k = op.k, key.batch = call.count;
   key.a_stride = call.a_stride, key.b_stride = call.b_stride;
-  key.dtype = op.y->dtype, key.alpha = op.alpha;
+  key.dtype = op.y->dtype, key.alpha = op.alpha, key.alignment = alignment_of(op, call);
   key.trans_a = op.trans_a, key.trans_b = op.trans_b;
   // All in one: an activation stands before a residual, which the library could only add before it.
   bool fits = op.activation == ACT_NONE || (library_epilogue(op.activation) != EPILOGUE_NONE && !op.residual);
@@ -103,14 +140,16 @@ int32_t call_library(hipc_context *context, const MatMul &op, const Call &call) 
   key.residual = false;
   MatmulPlan *plan = find_plan(context, key, &status);
   if (status) return status;
-  if (!plan) return call_kernel(context, op, call);
+  if (!plan) return call_tiles(context, op, call);
   HIPC_TRY(submit_product(context, plan, call));
-  return finish(context, op, call, op.activation, op.bias, op.residual);
+  return finish(context, op, call);
 }
 
-bool library_computes(const MatMul &op) {
+int32_t compute(hipc_context *context, const MatMul &op, const Call &call) {
   int32_t dtype = op.y->dtype;
-  return (dtype == F32 || dtype == F16 || dtype == BF16) && op.k > 0;
+  if (dtype != F32 && dtype != F16 && dtype != BF16) return call_plain(context, op, call);
+  // The library takes no empty matrices.
+  return op.k > 0 ? call_library(context, op, call) : call_tiles(context, op, call);
 }
 
 } // namespace
@@ -137,7 +176,7 @@ HIPC_EXPORT int32_t hipc_matmul(hipc_context *context, const hipc_tensor *a, con
   int64_t size = element_size(y->dtype);
   int32_t inner = batch.rank - 1;
   Call call{};
-  // The third axis of a grid has 16 bits.
+  // The second axis of a grid has 16 bits.
   int64_t most = 0x8000, count = inner < 0 ? 1 : batch.extent[inner];
   call.a_stride = inner < 0 ? 0 : batch.a[inner] * op.m * op.k;
   call.b_stride = inner < 0 ? 0 : batch.b[inner] * op.k * op.n;
@@ -158,7 +197,7 @@ HIPC_EXPORT int32_t hipc_matmul(hipc_context *context, const hipc_tensor *a, con
       call.b = (const char *)b->data + (walk.offsets[1] * op.k * op.n + first * call.b_stride) * size;
       call.y = (char *)y->data + product * size;
       call.residual = residual ? (const char *)residual->data + product * size : nullptr;
-      HIPC_TRY(library_computes(op) ? call_library(context, op, call) : call_kernel(context, op, call));
+      HIPC_TRY(compute(context, op, call));
     }
   }
   return HIPC_OK;

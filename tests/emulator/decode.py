@@ -14,6 +14,9 @@ from tests.emulator.state import EmulationError, Group
 FAMILIES = {"gfx906": "cdna", "gfx90a": "cdna", "gfx942": "cdna", "gfx1100": "rdna3", "gfx1151": "rdna3",
             "gfx1201": "rdna4"}  # fmt: skip
 
+# V_MFMA_F32_16X16X16_BF16 has another number on gfx90a, which the tables, those of gfx942, do not know.
+_GFX90A_WORDS = {0xD3E7: 0xD3E1}
+
 
 @dataclass(frozen=True)
 class Instruction:
@@ -54,6 +57,8 @@ def decode(family: str, data: bytes, address: int) -> Instruction:
     first = int.from_bytes(data[:4], "little")
     if family == "rdna3" and first >> 26 == 0b111000:
         return Instruction("BUFFER_GL_INV", 8, "step", None)  # cache control; nothing else of MUBUF is made
+    if family == "cdna" and first >> 16 in _GFX90A_WORDS:
+        data = (first & 0xFFFF).to_bytes(2, "little") + _GFX90A_WORDS[first >> 16].to_bytes(2, "little") + data[4:]
     from tinygrad.renderer.amd import decode_inst
 
     try:
@@ -77,7 +82,7 @@ def decode(family: str, data: bytes, address: int) -> Instruction:
         "VOPD": packed.dual, "VOP3P": packed.make, "VOP3P_MFMA": matrix.make, "VOP3PX2": matrix.make,
         "SOP1": scalar.make, "SOP2": scalar.make, "SOPC": scalar.make, "SOPK": scalar.make,
     }  # fmt: skip
-    if name.startswith(("V_WMMA", "V_MFMA")):
+    if name.startswith(("V_WMMA", "V_MFMA", "V_ACCVGPR")):
         return Instruction(name, size, "step", matrix.make(word, name, family))
     maker = makers.get(encoding, vector.make)
     return Instruction(name, size, "step", maker(word, name, family))

@@ -115,12 +115,14 @@ class Module:
         return result
 
 
-def pack(kernel: KernelInfo, values: Sequence[int | float | np.generic]) -> bytes:
-    """An argument block from values in order: addresses and whole numbers, floats, or numpy scalars as they are."""
+def pack(kernel: KernelInfo, values: Sequence[int | float | bytes | np.generic]) -> bytes:
+    """An argument block from values in order: whole numbers, addresses, floats, numpy scalars, structures as bytes."""
     arguments = [argument for argument in kernel.arguments if not argument.kind.startswith("hidden_")]
     result = bytearray(max((argument.offset + argument.size for argument in arguments), default=0))
     for argument, value in zip(arguments, values, strict=True):
-        if isinstance(value, np.generic):
+        if isinstance(value, bytes):
+            data = value
+        elif isinstance(value, np.generic):
             data = value.tobytes()
         elif isinstance(value, float):
             data = struct.pack("<f" if argument.size == 4 else "<d", value)

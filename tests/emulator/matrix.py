@@ -31,6 +31,8 @@ def _elements(group: Group, register: int, count: int, kind: str) -> Array:
 
 def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
     """The matrix instruction of a word."""
+    if name.startswith("V_ACCVGPR"):
+        return _move(word, name)
     match = re.fullmatch(r"V_WMMA_F32_16X16X16_(F16|BF16)", name)
     if match:
         return _wmma(word, match[1].lower(), family)
@@ -38,6 +40,18 @@ def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
     if match and match[1] in ("16", "32"):
         return _mfma(word, int(match[1]), int(match[2]), match[3].lower())
     raise EmulationError(f"{name} is not modelled")
+
+
+def _move(word: Any, name: str) -> Callable[[Group], Any]:
+    """V_ACCVGPR_READ and V_ACCVGPR_WRITE: between the two files of vector registers."""
+    reads = "READ" in name
+    source = word.src0.offset + (256 if reads and word.src0.offset < 512 else 0)
+    target = word.vdst.offset - 256 + (0 if reads else 256)
+
+    def run(group: Group) -> None:
+        group.set_vgpr(target, group.vector(source), group.mask)
+
+    return run
 
 
 def _wmma(word: Any, kind: str, family: str) -> Callable[[Group], Any]:

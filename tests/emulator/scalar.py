@@ -58,7 +58,9 @@ def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
         values: dict[str, Array] = {}
         for key in translated.inputs:
             if key in sources:
-                values[key] = group.scalar(*sources[key], literal)
+                # A 64-bit scalar reads inline constants as doubles, and literals as they are.
+                operand, bits = sources[key]
+                values[key] = group.scalar(operand, bits, literal, operand != 255)
             elif key == "D0":
                 values[key] = group.scalar(target, target_bits)
             elif key == "SCC":
@@ -83,12 +85,18 @@ _SEARCHES = {
     "S_FF1_I32_B32": (32, "first", 1), "S_FF1_I32_B64": (64, "first", 1), "S_CTZ_I32_B32": (32, "first", 1),
     "S_CTZ_I32_B64": (64, "first", 1), "S_FF0_I32_B32": (32, "first", 0), "S_FLBIT_I32_B32": (32, "last", 1),
     "S_FLBIT_I32_B64": (64, "last", 1), "S_CLZ_I32_U32": (32, "last", 1), "S_CLZ_I32_U64": (64, "last", 1),
-    "S_BCNT1_I32_B32": (32, "count", 1), "S_BCNT1_I32_B64": (64, "count", 1),
+    "S_CLS_I32": (32, "sign", 1), "S_FLBIT_I32": (32, "sign", 1), "S_CLS_I32_I64": (64, "sign", 1),
+    "S_FLBIT_I32_I64": (64, "sign", 1), "S_BCNT1_I32_B32": (32, "count", 1), "S_BCNT1_I32_B64": (64, "count", 1),
 }  # fmt: skip
 
 
 def find_bit(value: Array, width: int, end: str) -> Array:
-    """uint32: trailing zeros (`first`) or leading zeros (`last`) of a value; all ones for zero."""
+    """uint32: trailing zeros (`first`), leading zeros (`last`) or leading sign bits (`sign`) of a value.
+
+    All ones when no bit is found.
+    """
+    if end == "sign":
+        value = value ^ np.where(value >> value.dtype.type(width - 1) != 0, ~value.dtype.type(0), value.dtype.type(0))
     wide = value.astype(np.uint64)
     if end == "first":
         lowest = wide & (np.uint64(0) - wide)

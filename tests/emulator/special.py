@@ -57,42 +57,45 @@ def _multiply_add_64(group: Group, values: list[Array], instruction: Any) -> Arr
     return values[0].astype(np.uint64) * values[1].astype(np.uint64) + values[2]
 
 
-def _division_scale(group: Group, values: list[Array], instruction: Any) -> Array:
-    """V_DIV_SCALE_F32: scale numerator or denominator where the quotient's steps would leave the range."""
-    value, denominator, numerator = (numeric.from_bits(raw, "f", 32) for raw in values)
-    exponent_d = np.frexp(denominator)[1]
-    exponent_n = np.frexp(numerator)[1]
-    is_denominator = values[0] == values[1]
-    is_numerator = values[0] == values[2]
-    up, down = np.float32(2.0**64), np.float32(2.0**-64)
-    tiny = np.float32(2.0**-126)
-    quotient_small = np.abs(numerator / denominator) < tiny
-    reciprocal_small = np.abs(1.0 / denominator.astype(np.float64)) < float(tiny)
-    large = (exponent_n - exponent_d) >= 96
-    denormal = np.abs(denominator) < tiny
-    conditions = [
-        (numerator == 0) | (denominator == 0),
-        large,
-        denormal,
-        reciprocal_small & quotient_small,
-        reciprocal_small,
-        quotient_small,
-        exponent_n + 126 <= 23,
-    ]
-    results = [
-        np.float32(np.nan) * value,
-        np.where(is_denominator, value * up, value),
-        value * up,
-        np.where(is_denominator, value * up, value),
-        value * down,
-        np.where(is_numerator, value * up, value),
-        value * up,
-    ]
-    scaled = np.select(np.broadcast_arrays(*conditions), np.broadcast_arrays(*results), value)
-    flags = np.select(np.broadcast_arrays(*conditions[1:6]), [True, False, True, False, True], False)
-    flags = flags & ~conditions[0]
-    group.set_lanes(instruction.word.sdst.offset, flags & group.active())
-    return numeric.to_bits(scaled.astype(np.float32), "f", 32)
+def _division_scale(bits: int) -> Special:
+    """V_DIV_SCALE: scale numerator or denominator where the quotient's steps would leave the range."""
+    kind = numeric.FLOATS[bits]
+    up, down = (kind(2.0**64), kind(2.0**-64)) if bits == 32 else (kind(2.0**128), kind(2.0**-128))
+    tiny = np.finfo(kind).tiny
+    apart, few = (96, 23) if bits == 32 else (768, 53)
+    bias = 126 if bits == 32 else 1022
+
+    def run(group: Group, values: list[Array], instruction: Any) -> Array:
+        value, denominator, numerator = (numeric.from_bits(raw, "f", bits) for raw in values)
+        exponent_d, exponent_n = np.frexp(denominator)[1], np.frexp(numerator)[1]
+        is_denominator, is_numerator = values[0] == values[1], values[0] == values[2]
+        quotient_small = np.abs(numerator / denominator) < tiny
+        # The reciprocal of a huge number is subnormal.
+        reciprocal_small = np.abs(denominator) > 1 / tiny
+        conditions = [
+            (numerator == 0) | (denominator == 0),
+            (exponent_n - exponent_d) >= apart,
+            np.abs(denominator) < tiny,
+            reciprocal_small & quotient_small,
+            reciprocal_small,
+            quotient_small,
+            exponent_n + bias <= few,
+        ]
+        results = [
+            kind(np.nan) * value,
+            np.where(is_denominator, value * up, value),
+            value * up,
+            np.where(is_denominator, value * up, value),
+            value * down,
+            np.where(is_numerator, value * up, value),
+            value * up,
+        ]
+        scaled = np.select(np.broadcast_arrays(*conditions), np.broadcast_arrays(*results), value)
+        flags = np.select(np.broadcast_arrays(*conditions[1:6]), [True, False, True, False, True], False)
+        group.set_lanes(instruction.word.sdst.offset, flags & ~conditions[0] & group.active())
+        return numeric.to_bits(scaled.astype(kind), "f", bits)
+
+    return run
 
 
 def _division_fix(bits: int) -> Special:
@@ -151,7 +154,8 @@ def _first_bit(end: str) -> Special:
 SPECIAL: dict[str, Special] = {
     "V_MBCNT_LO_U32_B32": _count_lanes_below(0),
     "V_MBCNT_HI_U32_B32": _count_lanes_below(1),
-    "V_DIV_SCALE_F32": _division_scale,
+    "V_DIV_SCALE_F32": _division_scale(32),
+    "V_DIV_SCALE_F64": _division_scale(64),
     "V_DIV_FIXUP_F32": _division_fix(32),
     "V_DIV_FIXUP_F16": _division_fix(16),
     "V_DIV_FIXUP_F64": _division_fix(64),
@@ -170,6 +174,8 @@ SPECIAL: dict[str, Special] = {
     "V_CTZ_I32_B32": _first_bit("first"),
     "V_FFBH_U32": _first_bit("last"),
     "V_CLZ_I32_U32": _first_bit("last"),
+    "V_FFBH_I32": _first_bit("sign"),
+    "V_CLS_I32": _first_bit("sign"),
     "V_DOT4_I32_I8": _dot_bytes((True, True)),
     "V_DOT4_U32_U8": _dot_bytes((False, False)),
     "V_DOT4_I32_IU8": _dot_bytes((None, None)),

@@ -28,9 +28,9 @@ def state_names(inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, str]
     return taken
 
 
-def empty_states(model: onnx.ModelProto, size: int, batch: int = 1) -> Arrays:
-    """Caches without positions, and zeros for states of one size, by input name."""
-    named = {"batch_size": batch, "kv_cache_dim": size}
+def empty_states(model: onnx.ModelProto, size: int, *, batch: int = 1, window: int = 0) -> Arrays:
+    """Caches without positions, zeros for states of one size and for caches of a window's capacity, by input name."""
+    named = {"batch_size": batch, "kv_cache_dim": size, "past_sliding_length": window}
     return {
         entry.name: np.zeros(
             [extent.dim_value or named.get(extent.dim_param, 0) for extent in entry.type.tensor_type.shape.dim],

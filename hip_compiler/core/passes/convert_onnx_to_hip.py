@@ -29,6 +29,7 @@ ENTRY = "main_graph"
 INTERFACE = "hip.interface"
 CACHES = {"hip.kv_append": {"present": "past"}, "hip.rotary_append": {"present_k": "past_k", "present_v": "past_v"}}
 """Operations that append to caches: input by output that may be one buffer."""
+WINDOW = "hip.kv_window"
 
 
 @dataclass(frozen=True)
@@ -207,15 +208,24 @@ def _shared(
     names = {source.value: name for name, source in inputs}
     found = []
     for name, result in outputs:
-        owner = None if result.value is None else result.value.owner
-        if owner is None or isinstance(owner, ir.Block) or owner.operation.name not in CACHES:
+        owner, made = _operation(result.value), result.value
+        if owner is not None and owner.name == WINDOW:
+            # It writes only after the append has read the whole past.
+            made = owner.operands[0]
+            owner = _operation(made)
+        if owner is None or owner.name not in CACHES:
             continue
-        definition = ops[owner.operation.name]
-        present = definition.outputs[list(owner.operation.results).index(result.value)].name
-        past: Any = read_op(definition, owner.operation).inputs.get(CACHES[owner.operation.name].get(present, ""))
+        definition = ops[owner.name]
+        present = definition.outputs[list(owner.results).index(made)].name
+        past: Any = read_op(definition, owner).inputs.get(CACHES[owner.name].get(present, ""))
         if past in names and sum(use.owner.operation.name != "tensor.dim" for use in past.uses) == 1:
             found.append([names[past], name])
     return found
+
+
+def _operation(value: Any) -> Any:
+    """The operation that makes a value; None where none does."""
+    return None if value is None or isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _interface_shape(shape: Shape) -> list[int | str]:

@@ -132,7 +132,8 @@ class _Fuser:
 
     def _quantised(self, op: Any) -> _Product | None:
         given = [None if str(value.type) == "none" else value for value in op.operands]
-        x, weight, scales, zeros, groups, bias = [*given, *[None] * (6 - len(given))]
+        given += [None] * (6 - len(given))
+        x, weight, scales, zeros, groups, bias = given
         if groups is not None or any(
             value is not None and constant_array(value, self._pool) is None for value in (weight, scales, zeros)
         ):

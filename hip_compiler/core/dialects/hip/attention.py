@@ -50,6 +50,10 @@ def _rotary_append(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (rotated, *(TensorSpec(destination_shape(shapes, f"present_{word}"), dtype) for word in "kv"))
 
 
+def _window(shapes: OpShapes) -> Sequence[TensorSpec]:
+    return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "staged")),)
+
+
 def _groups(view: OperandView) -> str | None:
     heads, shared = view.attributes["q_heads"], view.attributes["kv_heads"]
     return None if heads % shared == 0 else f"{heads} query heads do not share {shared} heads of k and v evenly"
@@ -162,6 +166,23 @@ OPS: tuple[OpDef, ...] = (
             rank("present", 4, 4),
             element("lengths", ("i32",)),
             positive("heads", "size"),
+        ),
+    ),
+    define(
+        "kv_window",
+        "The last of the filled positions of a cache, from row 0 on, in a smaller cache.",
+        ("staged", "filled", "kept"),
+        ("present",),
+        _window,
+        attributes=(attribute("window", "int"),),
+        rules=(
+            element("staged", ATTENTION_FLOATS),
+            same_element("staged", "present"),
+            rank("staged", 4, 4),
+            rank("present", 4, 4),
+            element("filled", ("i32",)),
+            element("kept", ("i32",)),
+            positive("window"),
         ),
     ),
 )

@@ -46,7 +46,7 @@ def _weights(view: OperandView) -> str | None:
 OPS: tuple[OpDef, ...] = (
     define(
         "linear",
-        "norm(x) W + bias + residual, or activation(norm(x) W) * (norm(x) Up) + residual; sums are float32.",
+        "norm(x) W + bias + residual, or activation(norm(x) W) * (norm(x) Up) + residual; W is [K, N], or [N, K].",
         ("x", "norm?", "weight", "scales?", "zeros?", "up?", "up_scales?", "up_zeros?", "bias?", "residual?"),
         ("y",),
         _rows,
@@ -57,6 +57,7 @@ OPS: tuple[OpDef, ...] = (
             attribute("block", "int", 0),
             attribute("epsilon", "float", 0.0),
             attribute("activation", "string", "none", LINEAR_ACTIVATIONS),
+            attribute("transposed", "bool", False),
         ),
         rules=(
             element("x", FLOATS),

@@ -1,0 +1,358 @@
+"""Decoder steps on a GPU through HIP's nvidia platform: numerics against float64, then time per token.
+
+`python -m benchmarks.gpu_decode build KEYS --out DIR` compiles shapes of `decoder_shapes` where there is a compiler:
+the program as a shared library for any x86-64-v3 CPU, device code beside it, and where each weight lies. `python
+benchmarks/gpu_decode.py run DIR KEYS` needs neither compiler nor MLIR nor llvmlite: PyTorch makes the weights and holds
+the device memory, ctypes runs the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYOUT, PROGRAM = "layout.json", "model.so"
+CPU = ("x86-64-v3", "+avx2,+bmi2,+f16c,+fma,+lzcnt,+movbe")
+
+
+# ---- build ------------------------------------------------------------------------------------------------------
+
+
+def build(key: str, out: Path, architecture: str) -> None:
+    """Compile a shape into a folder: the program, its device code, its interface and the places of its weights."""
+    os.environ["HIP_PLATFORM"] = "nvidia"
+    from benchmarks.decoder_shapes import SHAPES
+    from benchmarks.decoder_shapes import build as build_model
+    from hip_compiler.core import driver, prepare
+    from hip_compiler.core.constants import ConstantPool
+    from hip_compiler.core.options import CompileOptions
+    from hip_compiler.runtime import cpu
+    from hip_compiler.runtime.abi import ENTRY_POINTS, SERVICES
+    from hip_compiler.runtime.linker import build_object
+    from hip_compiler.toolchain.lld import link_shared
+
+    pools: list[ConstantPool] = []
+
+    class SparsePool(ConstantPool):
+        def write(self, path: Path) -> None:
+            pools.append(self)
+            with path.open("wb") as file:
+                file.truncate(self.size)
+
+    folder = out / key
+    model = build_model(SHAPES[key], folder / "onnx")
+    # Weights stay holes, and the program is for another machine than this.
+    setattr(prepare, "ConstantPool", SparsePool)  # noqa: B010
+    setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
+    compiled = driver.compile_model(
+        model,
+        CompileOptions(target="amdgpu", arch=(architecture,)),
+        output=folder / "artifact",
+    ).artifact
+    host = cpu.Cpu(cpu.host().triple, *CPU)
+    linked = build_object(compiled.model_bitcode(), compiled.runtime_bitcode(), [], host)
+    link_shared([linked.image], folder / PROGRAM, exports=(*ENTRY_POINTS, *SERVICES))
+    (folder / "device").mkdir(exist_ok=True)
+    for entry in compiled.metadata.device:
+        (folder / entry.file).write_bytes((compiled.folder / entry.file).read_bytes())
+    pool = pools[-1]
+    layout: dict[str, Any] = {
+        "bytes": pool.size,
+        "constants": [
+            {"key": name, "offset": offset, "shape": pool.get(name).shape, "dtype": str(pool.get(name).dtype)}
+            for name, offset in pool.offsets.items()
+        ],
+        "inputs": [[info.name, info.dtype.onnx, list(info.shape)] for info in compiled.metadata.inputs],
+        "outputs": [[info.name, info.dtype.onnx, list(info.shape)] for info in compiled.metadata.outputs],
+        "shape": vars(SHAPES[key]),
+        "ops": dict(compiled.metadata.ops),
+        "device": [entry.file for entry in compiled.metadata.device],
+    }
+    (folder / LAYOUT).write_text(json.dumps(layout, indent=1))
+    print(key, layout["ops"])
+
+
+# ---- run --------------------------------------------------------------------------------------------------------
+
+
+def _module(name: str, path: Path) -> Any:
+    """A module of the package by its file: the package itself may need what this machine lacks."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Decoder:
+    """A loaded decoder with its weights, caches and logits on the device."""
+
+    def __init__(self, folder: Path, capacity: int, *, capture: bool) -> None:
+        import numpy as np
+        import torch
+
+        self.torch, self.abi = torch, _module("hipc_abi", ROOT / "hip_compiler" / "runtime" / "abi.py")
+        self.layout = json.loads((folder / LAYOUT).read_text())
+        self.shape = self.layout["shape"]
+        self.dtype = {1: torch.float32, 10: torch.float16, 16: torch.bfloat16}[self.shape["dtype"]]
+        self.capacity = capacity
+        self.constants = self._weights()
+        self._files = {"constants.bin": self.constants}
+        for name in self.layout["device"]:
+            self._files[name] = np.fromfile(folder / name, np.uint8)
+        self._map = self.abi.MapFile(self._file)
+        self.library = ctypes.CDLL(str((folder / PROGRAM).resolve()))
+        self.library.inference_last_error.restype = ctypes.c_char_p
+        self.library.inference_last_error.argtypes = [ctypes.c_void_p]
+        self.library.inference_compute.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self.library.inference_cleanup.argtypes = [ctypes.c_void_p]
+        self._state = ctypes.c_void_p()
+        files = self.abi.Files(None, self._map, 1, 0, int(capture))
+        start = time.perf_counter()
+        self._check(self.library.inference_init(ctypes.byref(self._state), ctypes.byref(files)))
+        self.load_seconds = time.perf_counter() - start
+        cache = (1, self.shape["shared"], capacity, self.shape["head_size"])
+        caches = sum(name.startswith("past") for name, _, _ in self.layout["inputs"])
+        self.caches = [torch.zeros(cache, dtype=self.dtype, device="cuda") for _ in range(caches)]
+        self.logits = torch.zeros((capacity, self.shape["vocabulary"]), dtype=self.dtype, device="cuda")
+        self._allocate = self.abi.AllocateOutput(self._output)
+        self._tensors = (self.abi.Tensor * len(self.layout["inputs"]))()
+        self._on_device = (ctypes.c_uint8 * len(self.layout["inputs"]))()
+        self._io = self.abi.Io(self._tensors, len(self._tensors), None, self._allocate, self._on_device, 1, None)
+        self._host: dict[str, Any] = {}
+        for number, (name, dtype, _) in enumerate(self.layout["inputs"]):
+            if name.startswith("past"):
+                self._set(number, dtype, cache, self.caches[len(self._host_caches(number))].data_ptr(), device=True)
+
+    def _host_caches(self, number: int) -> list[str]:
+        return [name for name, _, _ in self.layout["inputs"][:number] if name.startswith("past")]
+
+    def _weights(self) -> Any:
+        """Numbers of a size that keeps activations near 1, made on the device, in host memory."""
+        import numpy as np
+
+        torch = self.torch
+        memory = np.zeros(self.layout["bytes"] + 64, np.uint8)
+        memory = memory[-memory.__array_interface__["data"][0] % 64 :][: self.layout["bytes"]]
+        torch.manual_seed(0)
+        for entry in self.layout["constants"]:
+            shape, key = entry["shape"], entry["key"]
+            count = int(np.prod(shape))
+            if entry["dtype"] == "uint8":
+                made = torch.randint(0, 256, (count,), dtype=torch.uint8, device="cuda")
+            else:
+                values = torch.randn(count, device="cuda")
+                if "norm" in key:
+                    values = 1 + 0.1 * values
+                elif "scales" in key:
+                    inner = 8 * 0.58 * (self.shape["middle"] if ".down" in key else self.shape["hidden"]) ** 0.5
+                    values = (1 + 0.1 * values) / inner
+                elif "cache" in key:
+                    values = torch.cos(values) if "cos" in key else torch.sin(values)
+                elif "embed" not in key:
+                    values = values / shape[1 if key.endswith(".transposed") else 0] ** 0.5
+                made = values.to(self._type(entry))
+            raw = made.view(torch.uint8).cpu().numpy()
+            memory[entry["offset"] : entry["offset"] + raw.size] = raw
+        return memory
+
+    def _type(self, entry: Any) -> Any:
+        torch = self.torch
+        known = {"float16": torch.float16, "float32": torch.float32, "uint8": torch.uint8}
+        return known.get(entry["dtype"], torch.bfloat16)
+
+    def _file(self, _: Any, name: bytes, size: Any) -> int | None:
+        found = self._files.get(name.decode())
+        if found is None:
+            return None
+        size[0] = found.nbytes
+        return int(found.__array_interface__["data"][0])
+
+    def _output(self, _: Any, index: int, dtype: int, rank: int, shape: Any) -> int:
+        return int(self.logits.data_ptr() if index == 0 else self.caches[index - 1].data_ptr())
+
+    def _set(self, number: int, dtype: int, shape: Any, pointer: int, *, device: bool) -> None:
+        tensor = self._tensors[number]
+        tensor.data, tensor.dtype, tensor.rank = pointer, dtype, len(shape)
+        step = 1
+        for axis in range(len(shape) - 1, -1, -1):
+            tensor.shape[axis], tensor.strides[axis] = shape[axis], step
+            step *= shape[axis]
+        self._on_device[number] = int(device)
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise RuntimeError(f"status {status}: {(self.library.inference_last_error(self._state) or b'').decode()}")
+
+    def step(self, tokens: Any, before: int) -> None:
+        """Run tokens (int64 array) behind `before` tokens; row 0 of `logits` is that of the last of them."""
+        import numpy as np
+
+        total = before + len(tokens)
+        values: dict[str, Any] = {
+            "input_ids": np.ascontiguousarray(tokens[None], np.int64),
+            "seqlens_k": np.array([total - 1], np.int32),
+            "total_sequence_length": np.array(total, np.int32),
+        }
+        for number, (name, dtype, _) in enumerate(self.layout["inputs"]):
+            if name in values:
+                self._host[name] = values[name]
+                self._set(number, dtype, values[name].shape, values[name].ctypes.data, device=False)
+        self._check(self.library.inference_compute(self._state, ctypes.byref(self._io)))
+
+    def weight(self, key: str) -> Any:
+        """A constant in float64."""
+        import numpy as np
+
+        torch = self.torch
+        entries = {entry["key"]: entry for entry in self.layout["constants"]}
+        if key not in entries:
+            return self.weight(f"{key}.transposed").T
+        entry = entries[key]
+        kind = self._type(entry)
+        count = int(np.prod(entry["shape"]))
+        width = torch.empty(0, dtype=kind).element_size()
+        raw = torch.from_numpy(self.constants[entry["offset"] : entry["offset"] + count * width].copy()).view(kind)
+        return raw.reshape(entry["shape"]).to("cuda")
+
+    def close(self) -> None:
+        self.library.inference_cleanup(self._state)
+
+
+def reference(decoder: Decoder, tokens: Any) -> Any:
+    """Logits of every position in float64, by the definition of the operators."""
+    torch, shape = decoder.torch, decoder.shape
+
+    def w(key: str) -> Any:
+        return decoder.weight(key).double()
+
+    def norm(x: Any, key: str) -> Any:
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w(key)
+
+    def product(x: Any, key: str) -> Any:
+        if shape["bits"] == 16 or key == "lm_head":
+            return x @ w(f"{key}.weight")
+        packed, scales = decoder.weight(f"{key}.qweight"), w(f"{key}.scales")
+        outer, blocks, _ = packed.shape
+        levels = torch.stack((packed & 15, packed >> 4), -1).reshape(outer, blocks, -1).double() - 8
+        return x @ (levels * scales.reshape(outer, blocks, 1)).reshape(outer, -1).T
+
+    heads, shared, size = shape["heads"], shape["shared"], shape["head_size"]
+    count = len(tokens)
+    x = w("embed.weight")[torch.as_tensor(tokens, device="cuda")]
+    cos, sin = w("cos_cache")[:count, None], w("sin_cache")[:count, None]
+    mask = torch.full((count, count), float("-inf"), dtype=torch.float64, device="cuda").triu(1)
+
+    def rotate(v: Any) -> Any:
+        a, b = v[..., : size // 2], v[..., size // 2 :]
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+    normed = norm(x, "first.norm.weight")
+    for number in range(shape["layers"]):
+        name = f"layers.{number}"
+        packed = product(normed, f"{name}.qkv").reshape(count, heads + 2 * shared, size)
+        q, k, v = rotate(packed[:, :heads]), rotate(packed[:, heads : heads + shared]), packed[:, heads + shared :]
+        k, v = (t.repeat_interleave(heads // shared, 1) for t in (k, v))
+        scores = torch.einsum("shd,thd->hst", q, k) / size**0.5 + mask
+        attended = torch.einsum("hst,thd->shd", torch.softmax(scores, -1), v).reshape(count, -1)
+        x = x + product(attended, f"{name}.o")
+        normed = norm(x, f"{name}.post.norm.weight")
+        gate, up = product(normed, f"{name}.gate"), product(normed, f"{name}.up")
+        x = x + product(gate * torch.sigmoid(gate) * up, f"{name}.down")
+        normed = norm(x, f"{name}.next.norm.weight")
+    return product(normed, "lm_head")
+
+
+def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> float:
+    """Relative error of the logits of a prompt's last position and of steps behind it, against float64."""
+    import numpy as np
+
+    decoder = Decoder(folder, 64, capture=capture)
+    tokens = np.random.default_rng(0).integers(0, decoder.shape["vocabulary"], prompt + steps)
+    wanted = reference(decoder, tokens)[prompt - 1 :]
+    decoder.logits.fill_(float("nan"))
+    decoder.step(tokens[:prompt], 0)
+    got = [decoder.logits[:1].double()]
+    for position in range(prompt, prompt + steps):
+        decoder.logits.fill_(float("nan"))
+        decoder.step(tokens[position : position + 1], position)
+        got.append(decoder.logits[:1].double())
+    found = decoder.torch.cat(got)
+    error = float((found - wanted).norm() / wanted.norm())
+    decoder.close()
+    return error
+
+
+def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *, capture: bool) -> dict[str, float]:
+    """Milliseconds per token behind contexts, and to the first token of prompts: medians."""
+    import numpy as np
+
+    decoder = Decoder(folder, max(*contexts, *prompts, 1) + 64, capture=capture)
+    rng, found = np.random.default_rng(0), {"load_s": decoder.load_seconds}
+    for context in contexts:
+        times = []
+        for step in range(60):
+            token = rng.integers(0, decoder.shape["vocabulary"], 1)
+            decoder.torch.cuda.synchronize()
+            start = time.perf_counter()
+            decoder.step(token, context + step)
+            decoder.torch.cuda.synchronize()
+            times.append(1e3 * (time.perf_counter() - start))
+        found[f"decode@{context}"] = statistics.median(times[10:])
+        found[f"best@{context}"] = min(times[10:])
+    for prompt in prompts:
+        tokens, times = rng.integers(0, decoder.shape["vocabulary"], prompt), []
+        for _ in range(8):
+            decoder.torch.cuda.synchronize()
+            start = time.perf_counter()
+            decoder.step(tokens, 0)
+            decoder.torch.cuda.synchronize()
+            times.append(1e3 * (time.perf_counter() - start))
+        found[f"first@{prompt}"] = statistics.median(times[3:])
+    decoder.close()
+    return found
+
+
+def run(folder: Path, keys: list[str]) -> None:
+    for key in keys:
+        try:
+            for capture in (False, True):
+                print(f"{key} capture={capture}: relative error {check(folder / key, capture=capture):.2e}", flush=True)
+            for capture in (False, True):
+                times = measure(folder / key, (128, 2048), (128, 2048), capture=capture)
+                line = ", ".join(f"{name} {value:.3f}" for name, value in times.items())
+                print(f"{key} capture={capture}: {line}", flush=True)
+        except RuntimeError as error:
+            print(f"{key}: {error}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    building = commands.add_parser("build")
+    building.add_argument("keys", nargs="+")
+    building.add_argument("--out", type=Path, required=True)
+    building.add_argument("--arch", default="sm_90")
+    running = commands.add_parser("run")
+    running.add_argument("folder", type=Path)
+    running.add_argument("keys", nargs="+")
+    arguments = parser.parse_args()
+    if arguments.command == "build":
+        for key in arguments.keys:
+            build(key, arguments.out, arguments.arch)
+    else:
+        run(arguments.folder, arguments.keys)
+
+
+if __name__ == "__main__":
+    main()

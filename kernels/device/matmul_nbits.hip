@@ -1,0 +1,184 @@
+// y = a x ((w - zero) * scale) + bias with w of 2, 4 or 8 bits, as the model stores them: [n][blocks][block * bits / 8],
+// lowest bits first; scales [n][blocks]; zero points packed like w, in the scales' place as numbers, or 2^(bits - 1).
+#include "hipc_math.h"
+#include "hipc_tiles.h"
+
+using namespace hipc;
+
+namespace {
+
+constexpr int THREADS = 256, WAVES = THREADS / WAVE;
+
+struct Weights {
+  const u8 *bytes;
+  const void *scales, *zeros;
+  i64 n, k, block, blocks;
+  // ONNX element types; that of zero points is u8 (2) when they are packed.
+  i32 scale_dtype, zero_dtype;
+};
+
+DEVICE f32 number_of(const void *from, i32 dtype, i64 at) {
+  switch (dtype) {
+  case 10: return (f32)((const f16 *)from)[at];
+  case 16: return (f32)((const bf16 *)from)[at];
+  default: return ((const f32 *)from)[at];
+  }
+}
+DEVICE f32 scale_of(const Weights &w, i64 row, i64 block) {
+  return number_of(w.scales, w.scale_dtype, row * w.blocks + block);
+}
+// Zero points as the fast kernels take them: packed, or the middle.
+template <int BITS> DEVICE f32 packed_zero(const Weights &w, i64 row, i64 block) {
+  if (!w.zeros) return (f32)(1 << (BITS - 1));
+  i64 bits = block * BITS, stride = (w.blocks * BITS + 7) / 8;
+  return (f32)(((const u8 *)w.zeros)[row * stride + bits / 8] >> (bits % 8) & ((1 << BITS) - 1));
+}
+
+template <int BITS> DEVICE f32 zero_of(const Weights &w, i64 row, i64 block) {
+  if (w.zeros && w.zero_dtype != 2) return number_of(w.zeros, w.zero_dtype, row * w.blocks + block);
+  return packed_zero<BITS>(w, row, block);
+}
+
+// The 32 / BITS numbers of a word as floats.
+template <int BITS> DEVICE void unpack(u32 word, f32 *to) {
+#if defined(HIPC_AMD)
+  // Bytes convert in one instruction.
+  UNROLL for (int f = 0; f < 8 / BITS; f++) {
+    u32 bytes = BITS == 8 ? word : word >> (BITS * f) & (0x01010101u * ((1 << BITS) - 1));
+    UNROLL for (int i = 0; i < 4; i++) to[i * (8 / BITS) + f] = (f32)(bytes >> (8 * i) & 0xff);
+  }
+#else
+  // 2^23 + q has q in its lowest bits.
+  UNROLL for (int i = 0; i < 32 / BITS; i++)
+    to[i] = bit_cast<f32>((word >> (BITS * i) & ((1u << BITS) - 1)) | 0x4b000000u) - 8388608.0f;
+#endif
+}
+
+
+// Sums of the waves that share a row of the weights, in the first of them.
+template <int COUNT> DEVICE void add_waves(f32 *sums, int split, int part) {
+  SHARED f32 shared[WAVES][COUNT];
+  if (lane() == 0) {
+    UNROLL for (int i = 0; i < COUNT; i++) shared[wave()][i] = sums[i];
+  }
+  barrier();
+  if (part != 0) return;
+  for (int other = 1; other < split; other++) {
+    UNROLL for (int i = 0; i < COUNT; i++) sums[i] += shared[wave() + other][i];
+  }
+}
+
+// ROWS columns of y by a wave for M rows of a; a lane takes 16 bytes of a row at a time. Scales have a's type, zero points
+// are packed, k is a multiple of 8, and rows of the weights of 16 bytes.
+template <class T, int BITS, int M, int ROWS>
+DEVICE void gemv(const T *a, const Weights &w, const T *bias, T *y, i64 m, i32 split) {
+  constexpr int COUNT = 128 / BITS, PART = LANE_VECTOR<T>;
+  int part = (int)wave() % split;
+  i64 first = ((i64)block() * (WAVES / split) + wave() / split) * ROWS, padded = w.blocks * w.block;
+  i64 row_bytes = padded * BITS / 8, step = (i64)split * WAVE * COUNT;
+  f32 sums[ROWS * M] = {};
+  for (i64 at = ((i64)part * WAVE + lane()) * COUNT; at < padded; at += step) {
+    Vector<u32, 4> words[ROWS];
+    UNROLL for (int r = 0; r < ROWS; r++)
+      words[r] = load_once<u32, 4>((const u32 *)(w.bytes + min(first + r, w.n - 1) * row_bytes + at * BITS / 8));
+    UNROLL for (int c = 0; c < COUNT / 16; c++) {
+      i64 from = at + c * 16, block = (i64)((u32)from / (u32)w.block);
+      f32 x[M][16], total[M] = {};
+      UNROLL for (int i = 0; i < 16; i += PART) {
+        UNROLL for (int r = 0; r < M; r++) {
+          // What lies beyond k has weights of no meaning; rows beyond m read the last one again.
+          Vector<T, PART> vector = {};
+          if (from + i < w.k) vector = load<T, PART>(a + min((i64)r, m - 1) * w.k + from + i);
+          UNROLL for (int v = 0; v < PART; v++) x[r][i + v] = widen(vector[v]), total[r] += x[r][i + v];
+        }
+      }
+      UNROLL for (int r = 0; r < ROWS; r++) {
+        i64 row = min(first + r, w.n - 1);
+        f32 scale = widen(((const T *)w.scales)[row * w.blocks + block]), zero = packed_zero<BITS>(w, row, block), q[16];
+        UNROLL for (int i = 0; i < BITS / 2; i++) unpack<BITS>(words[r][c * (BITS / 2) + i], q + i * (32 / BITS));
+        UNROLL for (int k = 0; k < M; k++) {
+          f32 sum = -zero * total[k];
+          UNROLL for (int i = 0; i < 16; i++) sum += q[i] * x[k][i];
+          sums[r * M + k] += scale * sum;
+        }
+      }
+    }
+  }
+  UNROLL for (int i = 0; i < ROWS * M; i++) sums[i] = sum_lanes(sums[i]);
+  if (split > 1) {
+    add_waves<ROWS * M>(sums, split, part);
+    if (part != 0) return;
+  }
+  f32 own = 0;
+  UNROLL for (int i = 0; i < ROWS * M; i++) own = (int)lane() == i ? sums[i] : own;
+  i64 row = first + lane() / M, line = lane() % M;
+  if (lane() < ROWS * M && row < w.n && line < m) y[line * w.n + row] = narrow<T>(own + (bias ? widen(bias[row]) : 0.0f));
+}
+
+// Any block, type of scales and zero points, and alignment: a wave an element of y.
+template <class T, int BITS> DEVICE void gemv_any(const T *a, const Weights &w, const T *bias, T *y, i64 m) {
+  i64 row_bytes = w.blocks * w.block * BITS / 8;
+  for (i64 at = (i64)block() * WAVES + wave(); at < m * w.n; at += (i64)blocks() * WAVES) {
+    i64 row = at % w.n, line = at / w.n;
+    f32 sum = 0;
+    for (i64 k = lane(); k < w.k; k += WAVE) {
+      i64 block = k / w.block;
+      f32 q = (f32)(w.bytes[row * row_bytes + k * BITS / 8] >> (k * BITS % 8) & ((1 << BITS) - 1));
+      sum += (q - zero_of<BITS>(w, row, block)) * scale_of(w, row, block) * widen(a[line * w.k + k]);
+    }
+    sum = sum_lanes(sum);
+    if (lane() == 0) y[at] = narrow<T>(sum + (bias ? widen(bias[row]) : 0.0f));
+  }
+}
+
+// The right-hand side of the tiled product: EACH numbers of one block, as elements.
+template <class T, int BITS> struct Unpacked {
+  const Weights &w;
+
+  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_row, i64 first_depth, i64 end_depth) const {
+    Vector<T, EACH> value;
+    i64 row = first_row + tile_row(), depth = first_depth + tile_depth();
+    UNROLL for (int i = 0; i < EACH; i++) value[i] = (T)0.0f;
+    if (row >= w.n || depth >= end_depth) return value;
+    i64 block = depth / w.block;
+    f32 scale = scale_of(w, row, block), zero = zero_of<BITS>(w, row, block);
+    const u8 *from = w.bytes + row * (w.blocks * w.block * BITS / 8) + depth * BITS / 8;
+    u32 bits[2] = {};
+    if constexpr (BITS == 2) bits[0] = *(const u16 *)from;
+    else if constexpr (BITS == 4) bits[0] = *(const u32 *)from;
+    else bits[0] = ((const u32 *)from)[0], bits[1] = ((const u32 *)from)[1];
+    UNROLL for (int i = 0; i < EACH; i++) {
+      u32 q = bits[i * BITS / 32] >> (i * BITS % 32) & ((1u << BITS) - 1);
+      if (depth + i < end_depth) value[i] = narrow<T>(((f32)q - zero) * scale);
+    }
+    return value;
+  }
+  __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
+    put_along_depth(tile, value);
+  }
+};
+
+template <class T, int BITS> DEVICE void gemm(const T *a, const Weights &w, const T *bias, T *y, i64 m) {
+  i64 across = ceil_div(w.n, (i64)TILE), first_row = block() / across * TILE, first_column = block() % across * TILE;
+  Operand<T> A{a, m, w.k, 1, w.k % EACH == 0 && is_aligned(a, 16)};
+  multiply_tiles<T>(A, Unpacked<T, BITS>{w}, first_row, first_column, w.k, [=](i64 row, i64 column, f32 sum) {
+    if (row < m && column < w.n) y[row * w.n + column] = narrow<T>(sum + (bias ? widen(bias[column]) : 0.0f));
+  });
+}
+
+} // namespace
+
+#define GEMV(WORD, T, BITS, M, ROWS)                                                                                   \
+  KERNEL(256) matmul_nbits_b##BITS##_m##M##_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m, i32 split) {     \
+    gemv<T, BITS, M, ROWS>(a, w, bias, y, m, split);                                                                   \
+  }
+#define DEFINE_BITS(WORD, T, BITS)                                                                                     \
+  GEMV(WORD, T, BITS, 1, 2) GEMV(WORD, T, BITS, 4, 1)                                                                  \
+  KERNEL(256) matmul_nbits_b##BITS##_any_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m) {                   \
+    gemv_any<T, BITS>(a, w, bias, y, m);                                                                               \
+  }                                                                                                                    \
+  KERNEL(256) matmul_nbits_b##BITS##_tiled_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m) {                 \
+    gemm<T, BITS>(a, w, bias, y, m);                                                                                   \
+  }
+#define DEFINE(WORD, T) DEFINE_BITS(WORD, T, 2) DEFINE_BITS(WORD, T, 4) DEFINE_BITS(WORD, T, 8)
+HIPC_FLOATS(DEFINE)
