@@ -111,7 +111,8 @@ HIPC_EXPORT int32_t hipc_conv_transpose(hipc_context *context, const hipc_tensor
   TransposedConv g;
   HIPC_TRY(read_geometry(context, x, w, bias, y, strides, pads, dilations, num_strides, group, &g));
   if (elements(y) == 0) return HIPC_OK;
-  if (x->dtype != F64 && is_product(g)) return conv_transpose_product(context, g, x, w, bias, y);
+  bool single = x->dtype == F32 || x->dtype == F16 || x->dtype == BF16;
+  if (single && is_product(g)) return conv_transpose_product(context, g, x, w, bias, y);
   return dispatch_float(context, op, x->dtype, [&]<class T>() -> int32_t {
     using C = Compute<T>;
     constexpr bool direct = __is_same(T, C);

@@ -16,8 +16,10 @@ from hip_compiler.core.passes.walk import operations_named
 FEATURE = "winograd"
 LEAST_CHANNELS = 16
 GAIN = 2.0
-"""How many times the multiplications of the direct way must be of those of this one, which transforms besides, and
-reads four times the weights."""
+"""How many times the multiplications of the direct way must be of those of this one.
+
+It transforms besides, and reads four times the weights: measured, 1.75 times is no gain, 3 times is 1.2 to 1.9.
+"""
 
 _P, _Q = 0.75, 1.5
 _SQUARES = (_P * _P, _Q * _Q)
