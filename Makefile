@@ -3,21 +3,26 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format docs conformance conformance-fast fuzz bench clean
+.PHONY: help setup demo llm-models test check format docs conformance conformance-fast fuzz bench provider-oldest genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install hip-compiler with its test tools
 
 demo: $(STAMP) ## compile and run real pretrained networks, print their answers and times
 	@$(BIN)/python -m examples.sentences
 	@$(BIN)/python -m examples.file_types
+
+llm-models: $(STAMP) ## build language models with onnxruntime-genai's builder (installs torch)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[llm-models]'
+	@$(BIN)/python -m tests.models.genai
 
 test: $(STAMP) ## fetch the pretrained networks, run every test
 	@echo "== networks"
@@ -49,6 +54,15 @@ fuzz: $(STAMP) ## draw many more shapes and numbers for the operators than `make
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models
 	@$(BIN)/python -m benchmarks.run
+
+provider-oldest: $(STAMP) ## test the execution provider with the oldest ONNX Runtime that it supports
+	@test -d $(VENV)/onnxruntime-$(OLDEST_ORT) || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --target $(VENV)/onnxruntime-$(OLDEST_ORT) onnxruntime==$(OLDEST_ORT)
+	@PYTHONPATH=$(VENV)/onnxruntime-$(OLDEST_ORT) $(BIN)/python -m pytest tests/ort tests/models/test_provider.py
+
+genai: $(STAMP) ## generate text through onnxruntime-genai, with our execution provider and without
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[llm-models]'
+	@$(BIN)/python -m benchmarks.genai
 
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) hip_compiler/_native .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -119,7 +119,21 @@ class Builder:
         sigmoid = self.node("Sigmoid", [gate], [f"{name}.sigmoid"])
         gated = self.node("Mul", [self.node("Mul", [gate, sigmoid], [f"{name}.silu"]), up], [f"{name}.gated"])
         down = self.product(gated, shape.middle, shape.hidden, f"{name}.down", shape.bits)
-        return self.skip_norm(skip, down, f"{name}.next")
+        if number + 1 < shape.layers:
+            return self.skip_norm(skip, down, f"{name}.next")
+        # Only the last position has logits.
+        total = self.node("Add", [skip, down], [f"{name}.next.sum"])
+        bounds = [
+            self.integers(f"last.{word}", [value]) for word, value in (("first", -1), ("end", 2**31), ("axis", 1))
+        ]
+        last = self.node("Slice", [total, *bounds], [f"{name}.last"])
+        scale = self.weight(f"{name}.next.norm.weight", (shape.hidden,))
+        outputs = [f"{name}.next.normed"]
+        return last, self.node("SimplifiedLayerNormalization", [last, scale], outputs, axis=-1, epsilon=1e-5)
+
+    def integers(self, name: str, values: Sequence[int]) -> str:
+        self.constants.append(helper.make_tensor(name, TensorProto.INT64, [len(values)], list(values)))
+        return name
 
     def skip_norm(self, skip: str, x: str, name: str) -> tuple[str, str]:
         scale = self.weight(f"{name}.norm.weight", (self.shape.hidden,))
@@ -132,8 +146,8 @@ def build(shape: Shape, folder: Path, positions: int = 4096) -> Path:
     """Write `model.onnx` and its file of holes.
 
     Inputs: `input_ids` and per layer `past_key_values.N.key|value` `[batch, kv heads, capacity, head size]`,
-    `seqlens_k` int32 `[batch]`, `total_sequence_length` int32. Outputs: `logits` `[batch, sequence, vocabulary]` and
-    `present.N.key|value` of the caches' shape.
+    `seqlens_k` int32 `[batch]`, `total_sequence_length` int32. Outputs: `logits` `[batch, 1, vocabulary]` of the last
+    position, and `present.N.key|value` of the caches' shape.
 
     Args:
         positions: rows of the rotary tables.
@@ -156,7 +170,7 @@ def build(shape: Shape, folder: Path, positions: int = 4096) -> Path:
     cache: list[str | int] = ["batch", shape.shared, "capacity", shape.head_size]
     value = helper.make_tensor_value_info
     inputs = [value("input_ids", TensorProto.INT64, ["batch", "sequence"])]
-    outputs = [value("logits", shape.dtype, ["batch", "sequence", shape.vocabulary])]
+    outputs = [value("logits", shape.dtype, ["batch", 1, shape.vocabulary])]
     for number in range(shape.layers):
         for kind in ("key", "value"):
             inputs.append(value(f"past_key_values.{number}.{kind}", shape.dtype, cache))

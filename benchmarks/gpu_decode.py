@@ -32,7 +32,7 @@ def build(key: str, out: Path, architecture: str) -> None:
     os.environ["HIP_PLATFORM"] = "nvidia"
     from benchmarks.decoder_shapes import SHAPES
     from benchmarks.decoder_shapes import build as build_model
-    from hip_compiler.core import driver
+    from hip_compiler.core import driver, prepare
     from hip_compiler.core.constants import ConstantPool
     from hip_compiler.core.options import CompileOptions
     from hip_compiler.runtime import cpu
@@ -51,10 +51,12 @@ def build(key: str, out: Path, architecture: str) -> None:
     folder = out / key
     model = build_model(SHAPES[key], folder / "onnx")
     # Weights stay holes, and the program is for another machine than this.
-    setattr(driver, "ConstantPool", SparsePool)  # noqa: B010
+    setattr(prepare, "ConstantPool", SparsePool)  # noqa: B010
     setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
     compiled = driver.compile_model(
-        model, CompileOptions(target="amdgpu", arch=(architecture,)), output=folder / "artifact"
+        model,
+        CompileOptions(target="amdgpu", arch=(architecture,)),
+        output=folder / "artifact",
     ).artifact
     host = cpu.Cpu(cpu.host().triple, *CPU)
     linked = build_object(compiled.model_bitcode(), compiled.runtime_bitcode(), [], host)
@@ -158,7 +160,7 @@ class Decoder:
                 elif "cache" in key:
                     values = torch.cos(values) if "cos" in key else torch.sin(values)
                 elif "embed" not in key:
-                    values = values / shape[0] ** 0.5
+                    values = values / shape[1 if key.endswith(".transposed") else 0] ** 0.5
                 made = values.to(self._type(entry))
             raw = made.view(torch.uint8).cpu().numpy()
             memory[entry["offset"] : entry["offset"] + raw.size] = raw
@@ -193,7 +195,7 @@ class Decoder:
             raise RuntimeError(f"status {status}: {(self.library.inference_last_error(self._state) or b'').decode()}")
 
     def step(self, tokens: Any, before: int) -> None:
-        """Run tokens (int64 array) behind `before` tokens; the logits are rows of `logits` when it returns."""
+        """Run tokens (int64 array) behind `before` tokens; row 0 of `logits` is that of the last of them."""
         import numpy as np
 
         total = before + len(tokens)
@@ -213,7 +215,10 @@ class Decoder:
         import numpy as np
 
         torch = self.torch
-        entry = next(entry for entry in self.layout["constants"] if entry["key"] == key)
+        entries = {entry["key"]: entry for entry in self.layout["constants"]}
+        if key not in entries:
+            return self.weight(f"{key}.transposed").T
+        entry = entries[key]
         kind = self._type(entry)
         count = int(np.prod(entry["shape"]))
         width = torch.empty(0, dtype=kind).element_size()
@@ -269,15 +274,15 @@ def reference(decoder: Decoder, tokens: Any) -> Any:
 
 
 def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> float:
-    """Relative error of the logits of a prompt and of steps behind it, against float64."""
+    """Relative error of the logits of a prompt's last position and of steps behind it, against float64."""
     import numpy as np
 
     decoder = Decoder(folder, 64, capture=capture)
     tokens = np.random.default_rng(0).integers(0, decoder.shape["vocabulary"], prompt + steps)
-    wanted = reference(decoder, tokens)
+    wanted = reference(decoder, tokens)[prompt - 1 :]
     decoder.logits.fill_(float("nan"))
     decoder.step(tokens[:prompt], 0)
-    got = [decoder.logits[:prompt].double()]
+    got = [decoder.logits[:1].double()]
     for position in range(prompt, prompt + steps):
         decoder.logits.fill_(float("nan"))
         decoder.step(tokens[position : position + 1], position)

@@ -23,6 +23,7 @@ def compile(
     *,
     output: str | PathLike[str] | None = None,
     format: str = "bitcode",
+    cpu: str = "native",
     num_threads: int = 0,
     device: int = 0,
     graph_capture: bool = False,
@@ -34,7 +35,8 @@ def compile(
         model: path of an ONNX file, its bytes, or an `onnx.ModelProto`.
         target: name of a registered target.
         output: artifact to make; None: none is kept.
-        format: ``bitcode``, a folder that any CPU can load; or ``native``, a shared library for this CPU.
+        format: ``bitcode``, a folder that any CPU can load; or ``native``, a shared library.
+        cpu: CPU of a native artifact: ``native``, the one at hand, or a level such as ``x86-64-v3``.
         num_threads: threads of the session; 0: HIPC_NUM_THREADS, else one per available core.
         device: number of the GPU to load it on, for a target that has devices.
         graph_capture: GPUs: from the second run on, runs that repeat are replayed as one graph.
@@ -59,10 +61,12 @@ def compile(
         )
     if format not in FORMATS:
         raise HipCompilerError(ErrorCode.USAGE, f"there is no format '{format}'", hint=f"formats: {', '.join(FORMATS)}")
+    if cpu != "native" and format != "native":
+        raise HipCompilerError(ErrorCode.USAGE, f"cpu='{cpu}' is for native artifacts", hint="add format='native'")
     path = None if output is None else Path(output)
     settings = CompileOptions(target=target, **options)
     if format == "native":
-        native = compile_native(model, settings, output=path)[0]
+        native = compile_native(model, settings, output=path, cpu=cpu)[0]
         return Session(native, num_threads, device=device, graph_capture=graph_capture)
     artifact = compile_model(model, settings, output=path).artifact
     return Session(artifact, num_threads, device=device, graph_capture=graph_capture)

@@ -226,7 +226,8 @@ def build_native(
     private = out / f"native.json.{os.getpid()}.tmp"
     private.write_text(json.dumps(manifest, indent=2) + "\n")
     private.replace(out / "native.json")
-    build_provider(out, compiler)
+    if arch == host_architecture():
+        build_provider(out, compiler)
     return built
 
 

@@ -25,7 +25,7 @@ LIBRARY = "libhip_ep.so"
 # The oldest C library that the provider can then be loaded with, where the compiler can choose.
 GLIBC = "2.27"
 FLAGS = (
-    *("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"),
+    *("-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden"),
     *("-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
     f'-DHIP_EP_VERSION="{VERSION}"',
 )
@@ -50,7 +50,16 @@ def build_provider(out: Path, compiler: Compiler | None = None) -> Path:
         if library.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():
             return library
         private = library.with_suffix(f".{os.getpid()}.tmp")
-        words = [*command, f"-I{INCLUDE}", "-shared", "-Wl,--as-needed", *map(str, sources), "-o", str(private)]
+        words = [
+            *command,
+            f"-I{INCLUDE}",
+            "-shared",
+            "-Wl,--as-needed",
+            "-Wl,-z,nodelete",
+            *map(str, sources),
+            "-o",
+            str(private),
+        ]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise HipCompilerError(

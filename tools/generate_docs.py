@@ -9,6 +9,7 @@ from pathlib import Path
 from hip_compiler.core.coverage import GROUPS, coverage, refused
 from hip_compiler.errors import MEANINGS
 from hip_compiler.knobs import KNOBS
+from hip_compiler.ort import OPTIONS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -94,12 +95,34 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
+def options_table() -> str:
+    """Table of the execution provider's options, which `docs/onnxruntime.md` holds."""
+    rows = []
+    for option in OPTIONS:
+        default = int(option.default) if isinstance(option.default, bool) else option.default
+        shown = f"`{default}`" if default not in ("", None) else ""
+        rows.append(f"| `{option.name}` | {shown} | {'GPU. ' if option.gpu else ''}{cell(option.meaning)} |")
+    return "\n".join(rows) + "\n"
+
+
+def provider_page() -> str:
+    """The page of the execution provider with its table of options; the rest of it is written by hand."""
+    text = (DOCS / "onnxruntime.md").read_text()
+    head, rule, rest = text.partition("| option | default | meaning |\n|---|---|---|\n")
+    return head + rule + options_table() + "\n" + rest[rest.index("Those marked with GPU") :]
+
+
 def cell(text: str) -> str:
     """Text that can stand in a cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 
-PAGES = {"errors.md": errors_page, "environment.md": environment_page, "operators.md": operators_page}
+PAGES = {
+    "errors.md": errors_page,
+    "environment.md": environment_page,
+    "operators.md": operators_page,
+    "onnxruntime.md": provider_page,
+}
 
 
 def stale(folder: Path = DOCS) -> list[str]:

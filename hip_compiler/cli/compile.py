@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hip_compiler.cli.options import add_compile_options, compile_options
 from hip_compiler.cli.output import add_json, print_json, table
+from hip_compiler.errors import ErrorCode, HipCompilerError
 
 HELP = "Compile an ONNX model to an artifact."
 
@@ -21,7 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("bitcode", "native"),
         default="bitcode",
-        help="bitcode: a folder that any CPU can load; native: a shared library for this CPU (default: bitcode)",
+        help="bitcode: a folder that any CPU can load; native: a shared library (default: bitcode)",
+    )
+    parser.add_argument(
+        "--cpu",
+        default="native",
+        metavar="NAME",
+        help="CPU of a native artifact or context: native, this one; or a level, such as x86-64-v3 (default: native)",
     )
     parser.add_argument(
         "--ep-context",
@@ -36,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    if arguments.cpu != "native" and arguments.format != "native" and not arguments.ep_context:
+        raise HipCompilerError(
+            ErrorCode.USAGE,
+            f"--cpu {arguments.cpu} is for native artifacts",
+            hint="add --format native or --ep-context",
+        )
     return _make_context(arguments) if arguments.ep_context else _make_artifact(arguments)
 
 
@@ -45,6 +58,7 @@ def _make_context(arguments: argparse.Namespace) -> int:
     model: Path = arguments.model
     output = arguments.output or model.with_name(f"{model.stem}_ctx.onnx").absolute()
     options = {"target": arguments.target, "opt_level": arguments.opt_level, "strict": int(arguments.strict)}
+    options |= {"cpu": arguments.cpu, "arch": ",".join(arguments.arch)}
     if arguments.pass_pipeline:
         options["pipeline"] = arguments.pass_pipeline
     if arguments.plugins is not None:
@@ -67,7 +81,7 @@ def _make_artifact(arguments: argparse.Namespace) -> int:
     options = compile_options(arguments)
     with Progress() as progress:
         if arguments.format == "native":
-            _, report = compile_native(arguments.model, options, output=output, progress=progress)
+            _, report = compile_native(arguments.model, options, output=output, cpu=arguments.cpu, progress=progress)
         else:
             report = compile_model(arguments.model, options, output=output, progress=progress).report
     if arguments.timing:

@@ -54,13 +54,17 @@ def _parts() -> Iterator[Finding]:
     yield _try("MLIR bindings", _bindings)
     yield _try("LLVM", _llvm)
     yield _try("native files", _native)
+    yield _try("execution provider", _provider)
+    # Only native artifacts and context models are made with it.
+    yield _try("linker", _linker, "absent")
+    yield _gpus()
 
 
-def _try(check: str, action: Callable[[], str]) -> Finding:
+def _try(check: str, action: Callable[[], str], otherwise: str = "bad") -> Finding:
     try:
         return check, "ok", action()
     except HipCompilerError as error:
-        return check, "bad", f"{error.what}; {error.hint}" if error.hint else error.what
+        return check, otherwise, f"{error.what}; {error.hint}" if error.hint else error.what
     except Exception as error:  # noqa: BLE001  whatever is broken is a finding
         return check, "bad", f"{type(error).__name__}: {error}"
 
@@ -83,6 +87,30 @@ def _native() -> str:
 
     found = native.find()
     return f"{found.bitcode} ({found.level})"
+
+
+def _gpus() -> Finding:
+    """What HIP finds. A machine without a GPU lacks nothing that compiling needs."""
+    from hip_compiler.runtime import device
+
+    try:
+        found = device.devices()
+    except HipCompilerError as error:
+        return "GPUs", "absent", f"{error.what}: {error.why.splitlines()[0]}" if error.why else error.what
+    names = ", ".join(f"{gpu.number}: {gpu.architecture} {gpu.name} ({gpu.memory >> 30} GiB)" for gpu in found)
+    return "GPUs", "ok" if found else "absent", names or "HIP finds none"
+
+
+def _provider() -> str:
+    from hip_compiler.ort import library_path
+
+    return str(library_path())
+
+
+def _linker() -> str:
+    from hip_compiler.toolchain.lld import find_linker
+
+    return " ".join(find_linker())
 
 
 def _plugins() -> Iterator[Finding]:

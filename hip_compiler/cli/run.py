@@ -27,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of random inputs (default: 0)")
     parser.add_argument("-n", "--iterations", type=int, default=1, help="runs; the median time is printed")
     parser.add_argument("--threads", type=int, default=0, help="threads; 0: one per available core")
+    parser.add_argument("--device", type=int, default=0, help="number of the GPU, for a model compiled for GPUs")
+    parser.add_argument("--graph", action="store_true", help="GPUs: replay runs that repeat as one graph")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the outputs to a .npz file")
     add_compile_options(parser)
     add_json(parser)
@@ -67,14 +69,15 @@ def execute(arguments: argparse.Namespace) -> int:
 def _session(arguments: argparse.Namespace) -> Session:
     from hip_compiler.runtime import Session
 
+    places: dict[str, Any] = {"device": arguments.device, "graph_capture": arguments.graph}
     if arguments.model.is_dir() or arguments.model.suffix in (".hipc", ".so"):
-        return Session(arguments.model, arguments.threads)
+        return Session(arguments.model, arguments.threads, **places)
     from hip_compiler.cli.progress import Progress
     from hip_compiler.core.driver import compile_model
 
     with Progress() as progress:
         compiled = compile_model(arguments.model, compile_options(arguments), progress=progress)
-    return Session(compiled.artifact, arguments.threads)
+    return Session(compiled.artifact, arguments.threads, **places)
 
 
 def _summary(name: str, array: Any) -> dict[str, Any]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.contributed import find_target
-from hip_compiler.core.dialects.load import make_context
-from hip_compiler.core.frontend import import_model
 from hip_compiler.core.frontend.load import ModelSource
 from hip_compiler.core.options import CompileOptions
-from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import plan_compile, run_plan
+from hip_compiler.core.prepare import prepare
 from hip_compiler.errors import Unsupported, UnsupportedError
 from hip_compiler.registry.registry import Registry
 
@@ -27,18 +24,13 @@ def unsupported(model: ModelSource, options: CompileOptions, registry: Registry)
     Raises:
         HipCompilerError: what is wrong with the model, the options or a plugin otherwise.
     """
-    target = find_target(options.target, registry)
-    context = make_context(registry)
-    pool = ConstantPool()
-    findings: list[Unsupported] = []
-    module = import_model(model, context, pool, findings=findings)
-    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings)
-    plan = plan_compile(registry, options, context)
+    prepared = prepare(model, options, find_target(options.target, registry), registry)
+    plan = plan_compile(registry, options, prepared.context)
     names = [planned.name for planned in plan.passes]
     if CONVERSION in names:
         plan = replace(plan, passes=plan.passes[: names.index(CONVERSION) + 1])
     try:
-        run_plan(plan, module, passes, registry)
+        run_plan(plan, prepared.module, prepared.passes, registry)
     except UnsupportedError as error:
         return error.findings
-    return tuple(findings)
+    return tuple(prepared.passes.findings)

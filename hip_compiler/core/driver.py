@@ -15,20 +15,19 @@ from typing import Any
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.codegen.device import take_device_code
-from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, refused_by_claims, target_runtime
-from hip_compiler.core.device import callable_symbols, choose_architectures, device_files
-from hip_compiler.core.dialects.load import make_context
-from hip_compiler.core.frontend import import_model
+from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_runtime
+from hip_compiler.core.device import choose_architectures, device_files
 from hip_compiler.core.frontend.load import ModelSource
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.pipeline import PassTime, check_entry_point, plan_compile, run_plan
-from hip_compiler.errors import Unsupported, UnsupportedError
+from hip_compiler.core.prepare import prepare
+from hip_compiler.errors import UnsupportedError
 from hip_compiler.registry.libraries import find_library
 from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
+from hip_compiler.runtime.cpu import NATIVE, named
 from hip_compiler.runtime.loader import machine_code
 from hip_compiler.runtime.metadata import pairs, tensors
 
@@ -100,12 +99,14 @@ def compile_native(
     options: CompileOptions,
     *,
     output: Path | None = None,
+    cpu: str = NATIVE,
     progress: Callable[[str], None] = lambda phase: None,
 ) -> tuple[NativeArtifact, CompileReport]:
     """Compile an ONNX model to a native artifact; arguments and errors as `compile_model` and `link_native`."""
+    named(cpu)  # before the work, as it may be misspelt
     compiled = compile_model(model, options, progress=progress)
     with _Phases(compiled.report.phases, progress)("link"):
-        return link_native(compiled.artifact, output), compiled.report
+        return link_native(compiled.artifact, output, cpu), compiled.report
 
 
 def _compile(
@@ -120,14 +121,8 @@ def _compile(
     architectures = choose_architectures(target, options.arch)
     clock = _Phases(report.phases, progress)
     with clock("import"):
-        context = make_context(registry)
-        pool = ConstantPool()
-        findings: list[Unsupported] = []
-        module = import_model(model, context, pool, findings=findings)
-    symbols = callable_symbols(registry, target)
-    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols)
-    with context, ir.Location.unknown():
-        findings += refused_by_claims(module, passes)
+        prepared = prepare(model, options, target, registry)
+    context, module, passes = prepared.context, prepared.module, prepared.passes
     with clock("passes"):
         plan = plan_compile(registry, options, context)
         try:
@@ -149,7 +144,7 @@ def _compile(
             folder=output,
             plugins=plugin_bitcode(registry, target),
             runtime=target_runtime(registry, target),
-            write_constants=pool.write if pool.size else None,
+            write_constants=passes.constants.write if passes.constants.size else None,
             device=device,
         )
         machine_code(artifact)

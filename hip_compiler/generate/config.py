@@ -28,6 +28,7 @@ class ModelConfig:
         inputs: names of graph inputs by role: input_ids, attention_mask, position_ids.
         logits: name of the output.
         states: graph input -> graph output that is its next value.
+        windows: positions that caches of graph inputs hold, where layers keep the last ones only.
         search: the folder's own settings of how to choose tokens.
     """
 
@@ -40,6 +41,7 @@ class ModelConfig:
     inputs: Mapping[str, str]
     logits: str
     states: Mapping[str, str]
+    windows: Mapping[str, int]
     search: Mapping[str, Any]
 
 
@@ -88,6 +90,7 @@ def _config(folder: Path, model: Mapping[str, Any], search: Mapping[str, Any]) -
         inputs={role: name for role, name in inputs.items() if not role.startswith("past_")},
         logits=outputs["logits"],
         states=_states(inputs, outputs, int(decoder["num_hidden_layers"])),
+        windows=_windows(decoder.get("sliding_window"), inputs),
         search=dict(search),
     )
 
@@ -102,6 +105,14 @@ def _states(inputs: Mapping[str, str], outputs: Mapping[str, str], layers: int) 
         for layer in range(layers):
             found[_numbered(pattern, layer)] = _numbered(partner, layer)
     return found
+
+
+def _windows(settings: Mapping[str, Any] | None, inputs: Mapping[str, str]) -> dict[str, int]:
+    if not settings or "layers" not in settings:
+        return {}
+    size = int(settings["window_size"]) + int(settings.get("cache_slack", 0))
+    patterns = [inputs[role] for role in ("past_key_names", "past_value_names") if role in inputs]
+    return {_numbered(pattern, int(layer)): size for pattern in patterns for layer in settings["layers"]}
 
 
 def _numbered(pattern: str, layer: int) -> str:

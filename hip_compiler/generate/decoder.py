@@ -9,10 +9,11 @@ import numpy as np
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.generate.config import ModelConfig, refused
-from hip_compiler.runtime import Session, TensorInfo, empty
+from hip_compiler.runtime import Session, empty
 
 ROLES = ("input_ids", "attention_mask", "position_ids")
 POSITION_AXIS = 2
+WINDOW = "hip.kv_window"
 
 
 class Decoder:
@@ -39,6 +40,7 @@ class Decoder:
             raise HipCompilerError(ErrorCode.USAGE, f"a sequence of {capacity} positions")
         self.capacity = capacity
         self.length = 0
+        self._head_size = config.head_size
         self._logits = config.logits
         self._infos = {info.name: info for info in session.inputs}
         self._names = {role: config.inputs[role] for role in ROLES if config.inputs.get(role) in self._infos}
@@ -46,9 +48,10 @@ class Decoder:
         _check_interface(session, config, set(self._names.values()) | states.keys())
         pairs = dict(session.metadata.shared)
         shared = {past: present for past, present in states.items() if share and pairs.get(past) == present}
-        self._caches = {past: _zeros(self._infos[past], config, capacity) for past in shared}
+        # Layers with a window may have caches of every position all the same: then none is cut to a window.
+        self._windows = dict(config.windows) if session.metadata.ops.get(WINDOW) else {}
+        self._caches = {past: self._zeros(past, capacity) for past in shared}
         self._moving = {past: present for past, present in states.items() if past not in shared}
-        self._config = config
         outputs = {present: self._caches[past] for past, present in shared.items()}
         self._binding = session.bind(self._caches, outputs)
         self._states: dict[str, np.ndarray] = {}
@@ -63,7 +66,7 @@ class Decoder:
     def reset(self) -> None:
         """Begin another sequence."""
         self.length = 0
-        self._states = {past: _zeros(self._infos[past], self._config, 0) for past in self._moving}
+        self._states = {past: self._zeros(past, 0) for past in self._moving}
 
     def run(self, tokens: Sequence[int]) -> np.ndarray:
         """Append tokens to the sequence.
@@ -96,6 +99,17 @@ class Decoder:
             made["position_ids"] = np.arange(self.length, total, dtype=self._dtype("position_ids"))[None]
         return {self._names[role]: array for role, array in made.items()}
 
+    def _zeros(self, past: str, positions: int) -> np.ndarray:
+        """A state of one sequence; the graph leaves the batch, the positions and the head's size open."""
+        info = self._infos[past]
+        known = {0: 1, POSITION_AXIS: self._windows.get(past, positions), 3: self._head_size}
+        shape = tuple(known.get(axis, 0) if isinstance(size, str) else size for axis, size in enumerate(info.shape))
+        dtype = info.dtype.numpy
+        assert dtype is not None, "a session has arrays only"
+        array = empty(shape, dtype)
+        array[...] = 0
+        return array
+
     def _dtype(self, role: str) -> Any:
         info = self._infos.get(self._names.get(role, ""))
         return np.int64 if info is None else info.dtype.numpy
@@ -112,14 +126,3 @@ def _check_interface(session: Session, config: ModelConfig, fed: set[str]) -> No
     for name in (config.logits, *(present for past, present in config.states.items() if past in fed)):
         if name not in outputs:
             raise refused(f"the graph has no output '{name}'")
-
-
-def _zeros(info: TensorInfo, config: ModelConfig, positions: int) -> np.ndarray:
-    """A state of one sequence: extents that the graph leaves open are the batch, the positions and the head's size."""
-    known = {0: 1, POSITION_AXIS: positions, 3: config.head_size}
-    shape = tuple(known.get(axis, 0) if isinstance(extent, str) else extent for axis, extent in enumerate(info.shape))
-    dtype = info.dtype.numpy
-    assert dtype is not None, "a session has arrays only"
-    array = empty(shape, dtype)
-    array[...] = 0
-    return array

@@ -95,6 +95,7 @@ class OnnxRuntime:
         )
         self._inputs = {entry.name: entry for entry in self._session.get_inputs()}
         self._states: dict[str, Any] = {}
+        self._last: Any = None
         self._length = 0
 
     def begin(self, tokens: Sequence[int], capacity: int) -> None:
@@ -104,6 +105,11 @@ class OnnxRuntime:
 
     def step(self, token: int) -> None:
         self._run([token])
+
+    @property
+    def logits(self) -> np.ndarray:
+        """`[vocabulary]`, after the last token."""
+        return np.asarray(self._last.numpy()[0, -1])
 
     def _run(self, tokens: Sequence[int]) -> None:
         total = self._length + len(tokens)
@@ -116,6 +122,7 @@ class OnnxRuntime:
         given = {name: value(array) for name, array in feeds.items() if name in self._inputs}
         names = [self._config.logits, *(self._config.states[past] for past in self._states)]
         results = self._session.run_with_ort_values(names, given | self._states)
+        self._last = results[0]
         self._states = dict(zip(self._states, results[1:], strict=True))
         self._length = total
 

@@ -13,7 +13,7 @@ from hip_compiler.core.frontend.load import LoadedModel
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.dtypes import BY_ONNX
 from hip_compiler.errors import HipCompilerError, Unsupported
-from hip_compiler.ort.graph import extract, name_nodes, reads, value_types
+from hip_compiler.ort.graph import extract, name_nodes, nested, reads, value_types
 from hip_compiler.registry.registry import Registry
 
 LEFT = -1
@@ -28,7 +28,7 @@ class Claim:
 
     Attributes:
         groups: for each node the number of its group; `LEFT` for one that stays on the CPU.
-        left: the nodes that stay, and why: `Op (node): reason`.
+        left: the nodes that stay on the CPU, and why: `Op (node): reason`.
     """
 
     groups: tuple[int, ...]
@@ -41,7 +41,13 @@ class Claim:
         return "; ".join([*self.left[:_SHOWN], *more])
 
 
-def claim(model: LoadedModel, options: CompileOptions, registry: Registry, outer_values: bool = True) -> Claim:
+def claim(
+    model: LoadedModel,
+    options: CompileOptions,
+    registry: Registry,
+    outer_values: bool = True,
+    taken: frozenset[int] = frozenset(),
+) -> Claim:
     """Divide a graph.
 
     The compiler's own conversion judges: first the whole graph, then each group by itself, as it will be compiled,
@@ -49,11 +55,12 @@ def claim(model: LoadedModel, options: CompileOptions, registry: Registry, outer
 
     Args:
         outer_values: ONNX Runtime gives a fused node what the subgraphs of its nodes read from around them.
+        taken: numbers of the nodes that are another provider's.
 
     Raises:
         HipCompilerError: what keeps the compiler from judging at all.
     """
-    division = _Division(model, options, registry)
+    division = _Division(model, options, registry, taken)
     if not outer_values:
         division.leave_readers_of_outer_values()
     return division.run()
@@ -82,7 +89,8 @@ def divide(feeds: Sequence[set[int]], taken: Sequence[bool]) -> list[int]:
 
 
 class _Division:
-    def __init__(self, model: LoadedModel, options: CompileOptions, registry: Registry) -> None:
+    def __init__(self, model: LoadedModel, options: CompileOptions, registry: Registry, taken: frozenset[int]) -> None:
+        self.taken = taken
         self.model = model
         self.options = options
         self.registry = registry
@@ -93,7 +101,12 @@ class _Division:
         self.reads = [reads(node) for node in self.nodes]
         makers = {name: number for number, node in enumerate(self.nodes) for name in node.output if name}
         self.feeds = [{makers[name] for name in names if name in makers} for names in self.reads]
-        self.reasons: dict[int, str] = {}
+        self.reasons: dict[int, str] = dict.fromkeys(taken, "")
+        for number, node in enumerate(self.nodes):
+            for inner in (node, *nested(node)):
+                hidden = [attribute.name for attribute in inner.attribute if not attribute.type]
+                if hidden:
+                    self._leave(number, f"ONNX Runtime does not hand over attribute '{hidden[0]}' of {inner.op_type}")
 
     def run(self) -> Claim:
         self._check([number for number in range(len(self.nodes)) if number not in self.reasons])
@@ -109,7 +122,7 @@ class _Division:
                 if frozenset(numbers) not in sound and not self._check(numbers):
                     sound.add(frozenset(numbers))
             if len(self.reasons) == before:
-                left = tuple(f"{self._title(n)}: {self.reasons[n]}" for n in sorted(self.reasons))
+                left = tuple(f"{self._title(n)}: {self.reasons[n]}" for n in sorted(self.reasons.keys() - self.taken))
                 return Claim(tuple(groups), left)
 
     def leave_readers_of_outer_values(self) -> None:

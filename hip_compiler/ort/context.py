@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +33,45 @@ def compile_context(model: str | Path, output: str | Path, *, embed: bool = Fals
 
     devices = register()
     target = Path(output)
+    target.parent.mkdir(parents=True, exist_ok=True)
     settings = onnxruntime.SessionOptions()
     settings.add_session_config_entry("ep.context_enable", "1")
     settings.add_session_config_entry("ep.context_file_path", str(target))
     settings.add_session_config_entry("ep.context_embed_mode", "1" if embed else "0")
     settings.add_provider_for_devices(devices, {name: str(value) for name, value in options.items()})
-    target.unlink(missing_ok=True)
-    try:
-        onnxruntime.InferenceSession(str(model), settings, enable_fallback=0)
-    except Exception as error:  # ONNX Runtime's own classes of errors
-        raise HipCompilerError(
-            ErrorCode.UNSUPPORTED if "HIPC0200" in str(error) else ErrorCode.MODEL_UNREADABLE,
-            f"{model} cannot be made a context model",
-            why=str(error),
-        ) from error
-    if not target.is_file():
-        raise HipCompilerError(
-            ErrorCode.UNSUPPORTED,
-            f"{model} has no node that {PROVIDER} can take",
-            hint="the warning above says why; hip-compiler coverage lists what can be compiled",
-        )
+    with _replaced(target):
+        try:
+            onnxruntime.InferenceSession(str(model), settings, enable_fallback=0)
+        except Exception as error:  # ONNX Runtime's own classes of errors
+            raise HipCompilerError(
+                _code_in(str(error)), f"{model} cannot be made a context model", why=str(error)
+            ) from error
+        if not target.is_file():
+            raise HipCompilerError(
+                ErrorCode.UNSUPPORTED,
+                f"{model} has no node that {PROVIDER} can take",
+                hint="the warning above says why; hip-compiler coverage lists what can be compiled",
+            )
     return target
+
+
+@contextmanager
+def _replaced(target: Path) -> Iterator[None]:
+    """Put a file aside, as ONNX Runtime overwrites none; it comes back when no other takes its place."""
+    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if target.is_file():
+        target.rename(aside)
+    try:
+        yield
+    finally:
+        if target.is_file():
+            aside.unlink(missing_ok=True)
+        elif aside.is_file():
+            aside.rename(target)
+
+
+def _code_in(text: str) -> ErrorCode:
+    """The code of the error that a text tells of; one of ONNX Runtime's own is about the model."""
+    found = re.search(r"HIPC\d{4}", text)
+    codes = [code for code in ErrorCode if found and code.value == found[0]]
+    return codes[0] if codes else ErrorCode.MODEL_UNREADABLE

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hip_compiler import knobs
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.names import nearest
+from hip_compiler.runtime.state import Placement
 
 HOST = "host"
 
@@ -32,7 +34,7 @@ def _level(text: str) -> int:
     return int(text)
 
 
-def _ids(text: str) -> tuple[str, ...]:
+def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.replace(";", ",").split(",") if word.strip())
 
 
@@ -58,19 +60,16 @@ class Option:
 OPTIONS: tuple[Option, ...] = (
     Option("target", HOST, str, "Target to compile for."),
     Option("device_id", 0, _number, "Number of the device.", gpu=True),
-    Option("arch", "", str, "Architecture to compile for, such as gfx942; empty: that of the device.", gpu=True),
-    Option("plugins", None, _ids, "Plugin ids to use, in order, separated by commas; not given: all installed ones."),
+    Option("arch", (), _words, "Architectures to compile for, separated by commas; empty: the target's own.", gpu=True),
+    Option("cpu", "native", str, "CPU that contexts are for: native, the one at hand, or a level such as x86-64-v3."),
+    Option("plugins", None, _words, "Plugin ids to use, in order, separated by commas; not given: all installed ones."),
     Option("pipeline", "", str, "Pass pipeline instead of the built-in one."),
     Option("opt_level", 3, _level, "Optimisation level of machine code."),
     Option("num_threads", 0, _number, "Threads of a run; 0: HIPC_NUM_THREADS, else one per available core."),
     Option("cache_dir", "", str, "Folder that compiled models are kept in and taken from; empty: they are not kept."),
     Option("graph_capture", False, _flag, "Replay runs that repeat as one graph of the device.", gpu=True),
-    Option("static_pad_prefill", False, _flag, "Pad the token axis, so that a captured graph serves.", gpu=True),
     Option("kv_share", True, _flag, "A cache that grows may stay in the buffer that is both its input and output."),
-    Option("host_accessible_inputs", False, _flag, "Give inputs memory that the device can read.", gpu=True),
     Option("strict", False, _flag, "A node that cannot be assigned is an error."),
-    Option("profile", False, _flag, "Times of kernels in ONNX Runtime's profile; those of nodes are always.", gpu=True),
-    Option("model_arch", "", str, "Kind of network, such as llama, that tuned kernels are chosen by.", gpu=True),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
 
@@ -91,6 +90,7 @@ class Settings:
         given = self.values
         return CompileOptions(
             target=given["target"],
+            arch=given["arch"],
             pipeline=given["pipeline"],
             plugins=given["plugins"],
             opt_level=given["opt_level"],
@@ -98,6 +98,13 @@ class Settings:
             cache=bool(given["cache_dir"]),
             cache_dir=Path(given["cache_dir"]).expanduser() if given["cache_dir"] else None,
         )
+
+    @property
+    def placement(self) -> Placement:
+        """Where and how the program runs."""
+        given = self.values
+        threads = given["num_threads"] or knobs.NUM_THREADS.read()
+        return Placement(threads, given["device_id"], given["graph_capture"])
 
     @classmethod
     def read(cls, texts: Mapping[str, str]) -> Settings:

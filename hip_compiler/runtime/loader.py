@@ -33,7 +33,7 @@ class MachineCode:
     seconds: dict[str, float]
 
 
-def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> MachineCode:
+def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None, target: cpu.Cpu | None = None) -> MachineCode:
     """Machine code of an artifact, linked and generated when the artifact keeps none that fits.
 
     The model uses the runtime's machine code, which is loaded once per process. Where a plugin overrides a function of
@@ -41,20 +41,22 @@ def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> Mac
 
     Args:
         runtime_bitcode: another runtime; None: the one that the artifact brings, else the host runtime of this package.
+        target: CPU to generate code for; None: the one at hand.
 
     Raises:
         HipCompilerError: the errors of `build_object`, `native.find` and the artifact.
     """
     start = time.perf_counter()
+    target = target or cpu.host()
     shared: Program | None = None
     linked_in = artifact.runtime_bitcode() if runtime_bitcode is None else _runtime(runtime_bitcode)
     if linked_in is None:
-        found = native.find()
+        found = native.find(cpu=target)
         if any(entry.overrides for entry in artifact.metadata.plugins):
             linked_in = _runtime(found.bitcode)
         else:
             shared = shared_runtime(found.archive, native.file_digest(found.archive))
-    key = object_key(artifact, hashlib.sha256(linked_in.data).hexdigest() if linked_in else "shared")
+    key = object_key(artifact, hashlib.sha256(linked_in.data).hexdigest() if linked_in else "shared", target)
     cached = artifact.cached_object(key)
     if cached is not None:
         return MachineCode(cached, shared, True, {"read": time.perf_counter() - start})
@@ -62,7 +64,7 @@ def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> Mac
         artifact.model_bitcode(),
         linked_in,
         artifact.plugin_bitcode(),
-        cpu.host(),
+        target,
         artifact.metadata.opt_level,
         shared.symbols if shared else (),
     )
@@ -70,20 +72,19 @@ def machine_code(artifact: Artifact, runtime_bitcode: Path | None = None) -> Mac
     return MachineCode(linked.image, shared, False, linked.seconds)
 
 
-def object_key(artifact: Artifact, runtime: str) -> str:
-    """Name of the machine code for this CPU: a digest of everything that can change it.
+def object_key(artifact: Artifact, runtime: str, target: cpu.Cpu) -> str:
+    """Name of the machine code for a CPU: a digest of everything that can change it.
 
     Args:
         runtime: digest of the runtime bitcode that it holds, or ``shared``: the runtime is no part of it.
     """
-    host = cpu.host()
     metadata = artifact.metadata
     parts = [
         str(ABI_VERSION),
         llvmlite.__version__,
-        host.triple,
-        host.name,
-        host.features,
+        target.triple,
+        target.name,
+        target.features,
         runtime,
         str(metadata.opt_level),
         metadata.model.sha256,

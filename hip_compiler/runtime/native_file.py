@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +52,11 @@ class NativeArtifact:
     flags: tuple[str, ...]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NativeArtifact:
+    def load(cls, path: str | os.PathLike[str], *, any_cpu: bool = False) -> NativeArtifact:
         """Open a native artifact and check that it is whole and made for this package and CPU.
+
+        Args:
+            any_cpu: it need not be for this CPU, as it is not to be run.
 
         Raises:
             HipCompilerError: `HIPC0600`, when it is no native artifact, or damaged; `HIPC0601`, when it was made for
@@ -61,7 +64,7 @@ class NativeArtifact:
         """
         file = Path(path)
         index, files = _read_index(file)
-        _check_fits(index, file)
+        _check_fits(index, file, any_cpu)
         offset, size = files[METADATA]
         with file.open("rb") as content:
             content.seek(offset)
@@ -84,17 +87,20 @@ class NativeArtifact:
         return NativeArtifact(target, self.metadata, self.files, self.flags)
 
 
-def append_files(library: Path, metadata: Metadata, cpu: str, files: Mapping[str, Path | bytes]) -> None:
+def append_files(
+    library: Path, metadata: Metadata, cpu: str, flags: Sequence[str], files: Mapping[str, Path | bytes]
+) -> None:
     """Make a native artifact of a shared library.
 
     Args:
         library: the shared library; it grows by the files.
         metadata: description of the artifact.
-        cpu: name of the CPU that its code was generated for, which is the one at hand.
+        cpu: name of the CPU that its code was generated for.
+        flags: instruction sets of that CPU, as ``/proc/cpuinfo`` names them.
         files: files that the program reads, contents or paths, by name.
     """
     index = [f"abi {metadata.abi_version}", f"version {VERSION}", f"target {metadata.target}"]
-    index += [f"architecture {os.uname().machine}", f"cpu {cpu}", f"flags {' '.join(cpu_flags())}"]
+    index += [f"architecture {os.uname().machine}", f"cpu {cpu}", f"flags {' '.join(flags)}"]
     index.append(f"shared {' '.join(map(str, shared_numbers(metadata)))}")
     with library.open("ab") as out:
         for name, source in {METADATA: metadata.to_json().encode(), **files}.items():
@@ -119,12 +125,16 @@ def shared_numbers(metadata: Metadata) -> list[int]:
 
 def cpu_flags() -> tuple[str, ...]:
     """Instruction sets of this machine's CPU that code is generated for, as ``/proc/cpuinfo`` names them."""
+    return tuple(sorted(_CODE_FLAGS & _machine_flags()))
+
+
+def _machine_flags() -> set[str]:
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
             key, _, value = line.partition(":")
             if key.strip() in ("flags", "Features"):
-                return tuple(sorted(_CODE_FLAGS & set(value.split())))
-    return ()
+                return set(value.split())
+    return set()
 
 
 def _read_index(path: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
@@ -156,16 +166,18 @@ def _read_index(path: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]
     return index, files
 
 
-def _check_fits(index: Mapping[str, str], path: Path) -> None:
+def _check_fits(index: Mapping[str, str], path: Path, any_cpu: bool) -> None:
     """Refuse what this package or this machine cannot run; the execution provider has the same rules."""
     if index["abi"] != str(ABI_VERSION):
         raise _misfit(path, f"has runtime ABI version {index['abi']}, this package has {ABI_VERSION}")
     if _numbers(index["version"]) > _numbers(VERSION):
         raise _misfit(path, f"was made by hip-compiler {index['version']}, this one is {VERSION}")
+    if any_cpu:
+        return
     machine = os.uname().machine
     if index["architecture"] != machine:
         raise _misfit(path, f"is for {index['architecture']}, this machine is {machine}")
-    lacking = sorted(set(index.get("flags", "").split()) - set(cpu_flags()))
+    lacking = sorted(set(index.get("flags", "").split()) - _machine_flags())
     if lacking:
         raise _misfit(path, f"was made for CPU {index.get('cpu', '?')}, this one lacks {', '.join(lacking)}")
 

@@ -12,44 +12,47 @@ from hip_compiler.runtime.abi import ENTRY_POINTS, SERVICES
 from hip_compiler.runtime.artifact import Artifact
 from hip_compiler.runtime.jit import refuse_thread_local
 from hip_compiler.runtime.loader import machine_code
-from hip_compiler.runtime.native_file import NativeArtifact, append_files
+from hip_compiler.runtime.native_file import NativeArtifact, append_files, cpu_flags
 from hip_compiler.runtime.publish import publish_file
 from hip_compiler.toolchain.lld import link_shared
 
 
-def link_native(artifact: Artifact, output: Path | None = None) -> NativeArtifact:
-    """Link an artifact, the runtime included, to a shared library for the CPU at hand.
+def link_native(artifact: Artifact, output: Path | None = None, target: str = cpu.NATIVE) -> NativeArtifact:
+    """Link an artifact, the runtime included, to a shared library.
 
-    Results are those of the JIT to the last bit, since the machine code is the same. So are the rules for symbols of
-    plugins: `build_object` has checked them when it made that code.
+    For the CPU at hand, results are those of the JIT to the last bit, since the machine code is the same. So are the
+    rules for symbols of plugins: `build_object` has checked them when it made that code.
 
     Args:
         output: the file to make or replace; None: a temporary one that lives as long as the result.
+        target: CPU that it is for: ``native``, or a level of the instruction set such as ``x86-64-v3``, which every
+            CPU of that level runs.
 
     Raises:
-        HipCompilerError: `HIPC0503`, when there is no linker; `HIPC0501`, for a symbol that nothing defines;
-            `HIPC0600`, when the file cannot be written; and the errors of `machine_code`.
+        HipCompilerError: `HIPC0001`, for an unknown CPU; `HIPC0503`, when there is no linker; `HIPC0501`, for a symbol
+            that nothing defines; `HIPC0600`, when the file cannot be written; and the errors of `machine_code`.
     """
     metadata = artifact.metadata
-    code = machine_code(artifact)
+    chosen = cpu.named(target)
+    code = machine_code(artifact, target=chosen)
     refuse_thread_local(objectfile.symbols([code.image]))
     inputs: list[bytes | Path] = [code.image]
     if code.runtime is not None:
-        inputs.append(native.find().archive)
+        inputs.append(native.find(cpu=chosen).archive)
     files = {entry.file: artifact.folder / entry.file for entry in metadata.data_files}
 
     def make(private: Path) -> None:
         link_shared(inputs, private, exports=(*ENTRY_POINTS, *SERVICES), libraries=metadata.libraries)
-        append_files(private, metadata, cpu.host().name, files)
+        append_files(private, metadata, chosen.name, chosen.flags or cpu_flags(), files)
 
     if output is not None:
         publish_file(output, make)
-        return NativeArtifact.load(output)
+        return NativeArtifact.load(output, any_cpu=True)
     folder = Path(tempfile.mkdtemp(prefix="hipc-"))
     try:
         path = folder / "model.so"
         make(path)
-        result = NativeArtifact.load(path)
+        result = NativeArtifact.load(path, any_cpu=True)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

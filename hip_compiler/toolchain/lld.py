@@ -48,7 +48,7 @@ def find_linker() -> tuple[str, ...]:
         "there is no linker for shared libraries and code objects",
         why=f"{knobs.LLD.name} is not set, {' and '.join(PROGRAMS)} are not on the path, {rocm} has none, "
         "and the package ziglang is not installed",
-        hint="pip install ziglang, or install lld-22",
+        hint="pip install 'hip-compiler[native]', which is ziglang, or install lld-22",
     )
 
 

@@ -39,29 +39,51 @@ DEVICE void join(Sums &a, f32 greatest, f32 total, const f32 (&sum)[V]) {
   a.greatest = limit;
 }
 
-// Grid: splits, tiles of R rows, batch * kv heads.
-template <class T, int R> DEVICE void attention(const Attention &op) {
+// The sum of the lanes of a group.
+template <int LANES> DEVICE f32 sum_group(f32 value, i32 lanes) {
+  if constexpr (LANES) return sum_lanes<LANES>(value);
+  for (i32 mask = 1; mask < lanes; mask <<= 1) value += from_lane(value, lane() ^ mask);
+  return value;
+}
+// Joins the groups of a wave.
+DEVICE void join_with(Sums &a, u32 other) {
+  f32 sum[V];
+  UNROLL for (int i = 0; i < V; i++) sum[i] = from_lane(a.sum[i], other);
+  join(a, from_lane(a.greatest, other), from_lane(a.total, other), sum);
+}
+template <int LANES> DEVICE void join_groups(Sums &a, i32 lanes) {
+  if constexpr (LANES) {
+    UNROLL for (u32 mask = LANES; mask < WAVE; mask <<= 1) join_with(a, lane() ^ mask);
+  } else {
+    for (u32 mask = lanes; mask < WAVE; mask <<= 1) join_with(a, lane() ^ mask);
+  }
+}
+
+// Grid: splits, tiles of R rows, batch * kv heads. LANES: lanes of a key, for scores without bias and cap; 0: op.lanes.
+template <class T, int R, int LANES> DEVICE void attention(const Attention &op) {
   constexpr int WAVES = BLOCK / WAVE, AHEAD = (R > 4 || same<T, f32>::value) ? 2 : 4;
   SHARED f32 sums[WAVES][R][WAVE * V];
   SHARED f32 statistics[WAVES][R][2];
   i32 split = block(), first = block_y() * R, b = block_z() / op.kv_heads, kv_head = block_z() % op.kv_heads;
-  i32 lanes = op.lanes, group = thread() / lanes, groups = BLOCK / lanes, at = (thread() % lanes) * V;
+  const i32 lanes = LANES ? LANES : op.lanes;
+  i32 group = thread() / lanes, groups = BLOCK / lanes, at = (thread() % lanes) * V;
   i32 all = op.group * op.positions;
   bool whole = op.k_aligned && at < op.size, v_whole = op.v_aligned && at < op.v_size;
   Row rows[R];
   f32 q[R][V];
-  i64 begin = op.capacity, end = 0;
+  i32 begin = op.capacity, end = 0;
   UNROLL for (int r = 0; r < R; r++) {
     rows[r] = row_of(op, b, kv_head, min(first + r, all - 1));
-    begin = min(begin, rows[r].begin), end = max(end, rows[r].end);
+    begin = min(begin, (i32)rows[r].begin), end = max(end, (i32)rows[r].end);
     const T *from = (const T *)op.q.data + op.q.first + b * op.q.batch_stride + rows[r].head * op.q.head_stride +
                     rows[r].position * op.q.position_stride;
     Part<T> part = load_part(from, at, op.size, op.q_aligned && at < op.size);
     UNROLL for (int i = 0; i < V; i++) q[r][i] = part[i] * op.scale;
   }
-  i64 span = end > begin ? end - begin : 0;
-  end = begin + span * (split + 1) / op.splits;
-  begin += span * split / op.splits;
+  // Parts of equal length but for the last.
+  i32 part_keys = end > begin ? (end - begin + op.splits - 1) / op.splits : 0;
+  begin += part_keys * split;
+  end = min(end, begin + part_keys);
   const T *keys = (const T *)op.k.data + op.k.first + b * op.k.batch_stride + kv_head * op.k.head_stride;
   const T *values = (const T *)op.v.data + op.v.first + b * op.v.batch_stride + kv_head * op.v.head_stride;
   Sums found[R];
@@ -70,22 +92,29 @@ template <class T, int R> DEVICE void attention(const Attention &op) {
     UNROLL for (int i = 0; i < V; i++) found[r].sum[i] = 0;
   }
   // Groups of a wave stay together, since they exchange lanes.
-  for (i64 base = begin; base < end; base += groups * AHEAD) {
+  for (i32 base = begin; base < end; base += groups * AHEAD) {
     Part<T> k[AHEAD], v[AHEAD];
     UNROLL for (int a = 0; a < AHEAD; a++) {
-      i64 key = min(base + a * groups + group, op.capacity - 1);
+      i64 key = min(base + a * groups + group, end - 1);
       k[a] = load_part(keys + key * op.k.position_stride, at, op.size, whole);
       v[a] = load_part(values + key * op.v.position_stride, at, op.v_size, v_whole);
     }
+    f32 products[R][AHEAD];
+    UNROLL for (int r = 0; r < R; r++)
+      UNROLL for (int a = 0; a < AHEAD; a++) {
+        f32 score = 0;
+        UNROLL for (int i = 0; i < V; i++) score = __builtin_fmaf(q[r][i], k[a][i], score);
+        products[r][a] = sum_group<LANES>(score, lanes);
+      }
     UNROLL for (int r = 0; r < R; r++) {
       f32 scores[AHEAD], limit = found[r].greatest;
       UNROLL for (int a = 0; a < AHEAD; a++) {
-        i64 key = base + a * groups + group;
-        f32 score = 0;
-        UNROLL for (int i = 0; i < V; i++) score = __builtin_fmaf(q[r][i], k[a][i], score);
-        for (i32 mask = 1; mask < lanes; mask <<= 1) score += from_lane(score, lane() ^ mask);
+        i32 key = base + a * groups + group;
         bool visible = key >= rows[r].begin && key < rows[r].end && key < end;
-        scores[a] = visible ? score_of(op, score, b, rows[r], key) : NOTHING;
+        f32 score = products[r][a];
+        if constexpr (LANES == 0)
+          if (visible) score = score_of(op, score, b, rows[r], key);
+        scores[a] = visible ? score : NOTHING;
         limit = scores[a] > limit ? scores[a] : limit;
       }
       f32 before = factor_of(found[r].greatest, limit);
@@ -94,21 +123,17 @@ template <class T, int R> DEVICE void attention(const Attention &op) {
       UNROLL for (int i = 0; i < V; i++) found[r].sum[i] *= before;
       UNROLL for (int a = 0; a < AHEAD; a++) {
         // Hidden keys may hold anything, infinities too.
-        if (scores[a] == NOTHING) continue;
-        f32 weight = exp_of(scores[a] - limit);
+        bool hidden = scores[a] == NOTHING;
+        f32 weight = hidden ? 0.0f : exp_of(scores[a] - limit);
         found[r].total += weight;
-        UNROLL for (int i = 0; i < V; i++) found[r].sum[i] = __builtin_fmaf(weight, v[a][i], found[r].sum[i]);
+        UNROLL for (int i = 0; i < V; i++)
+          found[r].sum[i] = __builtin_fmaf(weight, hidden ? 0.0f : v[a][i], found[r].sum[i]);
       }
     }
   }
   // Groups of a wave, then waves.
   UNROLL for (int r = 0; r < R; r++) {
-    for (u32 mask = lanes; mask < WAVE; mask <<= 1) {
-      u32 other = lane() ^ mask;
-      f32 sum[V];
-      UNROLL for (int i = 0; i < V; i++) sum[i] = from_lane(found[r].sum[i], other);
-      join(found[r], from_lane(found[r].greatest, other), from_lane(found[r].total, other), sum);
-    }
+    join_groups<LANES>(found[r], lanes);
     if ((i32)lane() < lanes)
       UNROLL for (int i = 0; i < V; i++) sums[wave()][r][at + i] = found[r].sum[i];
     if (lane() == 0) statistics[wave()][r][0] = found[r].greatest, statistics[wave()][r][1] = found[r].total;
@@ -160,7 +185,7 @@ template <class T> DEVICE void merge(const Attention &op) {
     UNROLL for (int i = 0; i < 4; i++) {
       i32 c = thread() + i * threads();
       if (c >= op.v_size) continue;
-      _Pragma("unroll 8") for (i32 s = 0; s < count; s++) sum[i] = __builtin_fmaf(sums[(i64)(base + s) * op.v_size + c], factors[s], sum[i]);
+      _Pragma("unroll 16") for (i32 s = 0; s < count; s++) sum[i] = __builtin_fmaf(sums[(i64)(base + s) * op.v_size + c], factors[s], sum[i]);
     }
   }
   total = sum_block(total, shared);
@@ -172,10 +197,14 @@ template <class T> DEVICE void merge(const Attention &op) {
 
 } // namespace
 
+#define ATTENTION_ROWS(WORD, T, R)                                                                                     \
+  KERNEL(BLOCK) attention_r##R##_##WORD(Attention op) { attention<T, R, 0>(op); }                                      \
+  KERNEL(BLOCK) attention_r##R##_l8_##WORD(Attention op) { attention<T, R, 8>(op); }                                   \
+  KERNEL(BLOCK) attention_r##R##_l16_##WORD(Attention op) { attention<T, R, 16>(op); }
 #define ATTENTION(WORD, T)                                                                                             \
-  KERNEL(BLOCK) attention_r1_##WORD(Attention op) { attention<T, 1>(op); }                                             \
-  KERNEL(BLOCK) attention_r2_##WORD(Attention op) { attention<T, 2>(op); }                                             \
-  KERNEL(BLOCK) attention_r4_##WORD(Attention op) { attention<T, 4>(op); }                                             \
-  KERNEL(BLOCK) attention_r8_##WORD(Attention op) { attention<T, 8>(op); }                                             \
+  ATTENTION_ROWS(WORD, T, 1)                                                                                           \
+  ATTENTION_ROWS(WORD, T, 2)                                                                                           \
+  ATTENTION_ROWS(WORD, T, 4)                                                                                           \
+  ATTENTION_ROWS(WORD, T, 8)                                                                                           \
   KERNEL(BLOCK) attention_merge_##WORD(Attention op) { merge<T>(op); }
 HIPC_FLOATS(ATTENTION)

@@ -14,6 +14,8 @@ constexpr int BLOCK = 128;
 
 extern "C" __attribute__((shared, device, aligned(16))) f32 linear_factors[];
 
+typedef f16 f16x2 __attribute__((ext_vector_type(2)));
+
 struct Operands {
   const void *x, *norm, *weight, *up;
   void *y;
@@ -22,16 +24,27 @@ struct Operands {
   f32 epsilon;
 };
 
-// Place of factor i of row m. Lanes read V neighbours 16 bytes at a time, so that groups of four lie apart: consecutive
-// lanes then read consecutive 16 bytes.
-template <int V> DEVICE i32 place_of(i32 m, i32 i, i32 chunk) { return m * chunk + (i % V) / 4 * (chunk * 4 / V) + i / V * 4 + i % 4; }
+// Place of the group of four factors that begins at element `part * 4` of vector `number`, in row m. Lanes read a vector 16
+// bytes at a time, so that its groups lie apart: consecutive lanes then read consecutive 16 bytes.
+template <int V> DEVICE u32 place_of(u32 m, u32 number, u32 part, u32 chunk) {
+  return m * chunk + part * (chunk / (V / 4)) + number * 4;
+}
 
-template <class T, int V, int S, int ROWS>
-DEVICE void fetch(Vector<T, V> (&w)[S][ROWS], const T *const (&from)[S][ROWS], i32 place, i32 k) {
+template <int S, int ROWS, class T>
+DEVICE void fetch(u32x4 (&w)[S][ROWS], const T *const (&from)[S][ROWS], i32 place, i32 k) {
   if (place >= k) return;
   UNROLL for (int s = 0; s < S; s++)
-    UNROLL for (int r = 0; r < ROWS; r++) w[s][r] = load_once<T, V>(from[s][r] + place);
+    UNROLL for (int r = 0; r < ROWS; r++) w[s][r] = __builtin_nontemporal_load((const u32x4 *)(from[s][r] + place));
 }
+
+// Element i of 16 bytes.
+template <class T> DEVICE f32 element_of(u32x4 raw, int i) {
+  if constexpr (same<T, f32>::value) return bit_cast<f32>(raw[i]);
+  else if constexpr (same<T, bf16>::value) return bit_cast<f32>(i % 2 ? raw[i / 2] & 0xffff0000u : raw[i / 2] << 16);
+  else return (f32)bit_cast<f16x2>(raw[i / 2])[i % 2];
+}
+
+DEVICE f32 sum_of(const f32 (&sums)[4]) { return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])); }
 
 template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operands &op) {
   constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = V * (int)WAVE, AHEAD = GATED || ROWS > 1 ? 2 : 4;
@@ -44,8 +57,9 @@ template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operand
     from[0][r] = (const T *)op.weight + row * k;
     if constexpr (GATED) from[1][r] = (const T *)op.up + row * k;
   }
-  f32 sums[S][ROWS][M] = {}, squares[M] = {};
-  Vector<T, V> w[AHEAD][S][ROWS];
+  // Four sums each, so that no product waits for the one before it.
+  f32 sums[S][ROWS][M][4] = {}, squares[M] = {};
+  u32x4 w[AHEAD][S][ROWS];
   i32 at = lane() * V;
   UNROLL for (int a = 0; a < AHEAD; a++) fetch(w[a], from, at + a * STEP, k);
   for (i32 first = 0; first < k; first += op.chunk) {
@@ -63,7 +77,7 @@ template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operand
             squares[m] += value * value;
             group[j] = norm ? value * widen(scale[v + j]) : value;
           }
-          store<f32, 4>(linear_factors + place_of<V>(m, i + v, op.chunk), group);
+          store<f32, 4>(linear_factors + place_of<V>(m, i / V, v / 4, op.chunk), group);
         }
       }
     }
@@ -77,13 +91,15 @@ template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operand
       UNROLL for (int a = 0; a < AHEAD; a++) {
         i32 place = at + a * STEP;
         if (place < first + count) {
+          u32 number = (u32)(place - first) / V;
           UNROLL for (int m = 0; m < M; m++)
-            UNROLL for (int v = 0; v < V; v += 4) {
-              Vector<f32, 4> factors = load<f32, 4>(linear_factors + place_of<V>(m, place - first + v, op.chunk));
+            UNROLL for (int part = 0; part < V / 4; part++) {
+              Vector<f32, 4> factors = load<f32, 4>(linear_factors + place_of<V>(m, number, part, op.chunk));
               UNROLL for (int s = 0; s < S; s++)
                 UNROLL for (int r = 0; r < ROWS; r++)
                   UNROLL for (int j = 0; j < 4; j++)
-                    sums[s][r][m] = __builtin_fmaf(factors[j], widen(w[a][s][r][v + j]), sums[s][r][m]);
+                    sums[s][r][m][j] =
+                        __builtin_fmaf(factors[j], element_of<T>(w[a][s][r], part * 4 + j), sums[s][r][m][j]);
             }
         }
         fetch(w[a], from, place + AHEAD * STEP, k);
@@ -91,8 +107,8 @@ template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operand
   }
   UNROLL for (int r = 0; r < ROWS; r++)
     UNROLL for (int m = 0; m < M; m++) {
-      f32 value = sum_lanes(sums[0][r][m]), other = 1, inverse = 1;
-      if constexpr (GATED) other = sum_lanes(sums[1][r][m]);
+      f32 value = sum_of(sums[0][r][m]), other = 1, inverse = 1;
+      if constexpr (GATED) other = sum_of(sums[1][r][m]);
       if (norm) {
         f32 squared = 0;
         for (u32 i = 0; i < BLOCK / WAVE; i++) squared += shared[m][i];

@@ -36,7 +36,8 @@ typedef struct hip_ep_program {
 typedef struct hip_ep_compiler {
   uint32_t version;
   // Gives each node of the graph the number of the group that is compiled with it, or -1; the nodes of a group can be
-  // one node of the graph. The answer says which nodes have none, and why. Status 0, or the answer is the error.
+  // one node of the graph. A node whose number is -1 at first is another provider's, and keeps it. The answer says which
+  // nodes have no group, and why. Status 0, or the answer is the error.
   int32_t (*claim)(const hip_ep_request *, int64_t nodes, int32_t *groups);
   // Compiles a graph into this process. Status 0, and the answer is pairs of numbers, of an input and an output that may
   // share memory; or the answer is the error.

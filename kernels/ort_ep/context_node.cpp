@@ -191,7 +191,7 @@ OrtStatus *load_context(const Api &api, const Settings &settings, const OrtGraph
   const char *name;
   TRY(api.Node_GetName(node, &name));
   if (embedded) {
-    if ((*loaded)->open_memory(contents.text(), contents.size, settings.target.text(), settings.num_threads, why))
+    if ((*loaded)->open_memory(contents.text(), contents.size, settings.target.text(), settings.placement, why))
       return nullptr;
     return api.fail("HIPC0601: the compiled model in node '%s' does not load: %s", name, why.text());
   }
@@ -199,7 +199,7 @@ OrtStatus *load_context(const Api &api, const Settings &settings, const OrtGraph
     return api.fail("HIPC0600: node '%s' names '%s', which is no file beside the model", name, contents.text());
   TRY(context_folder(api, settings, graph, false, path));
   path.print("/%s", contents.text());
-  if ((*loaded)->open_file(path.text(), settings.target.text(), settings.num_threads, why)) return nullptr;
+  if ((*loaded)->open_file(path.text(), settings.target.text(), settings.placement, why)) return nullptr;
   return api.fail("HIPC0601: the compiled model %s does not load: %s", path.text(), why.text());
 }
 

@@ -8,11 +8,47 @@ constexpr uint32_t VENDOR_ID = 0x1002;
 // Kept as a copy. Sessions are made while Python is there; it takes the compiler away before it ends.
 hip_ep_compiler compiler;
 
-struct Factory : OrtEpFactory, Heap {
+// The functions of every runtime that has registered the library. They stay: a runtime lets a program unregister it while
+// there are sessions. The library itself is linked to stay, too.
+struct Runtime : Heap {
+  const OrtApiBase *base;
   Api api;
+  Runtime *next;
 };
 
-const Api &api_of(OrtEpFactory *factory) { return ((Factory *)factory)->api; }
+Runtime *runtimes;
+pthread_mutex_t runtimes_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// NULL, when the runtime is too old or memory ran out.
+const Api *api_of_runtime(const OrtApiBase *base) {
+  pthread_mutex_lock(&runtimes_lock);
+  Runtime *found = runtimes;
+  while (found && found->base != base) found = found->next;
+  if (!found && (found = new Runtime)) {
+    if (found->api.load(base)) {
+      found->base = base;
+      found->next = runtimes;
+      runtimes = found;
+    } else {
+      delete found;
+      found = nullptr;
+    }
+  }
+  pthread_mutex_unlock(&runtimes_lock);
+  return found ? &found->api : nullptr;
+}
+
+struct Factory : OrtEpFactory, Heap {
+  const Api *api;
+  int users; // the registration and the providers of sessions: the last one takes the factory along
+};
+
+void leave(OrtEpFactory *factory) {
+  auto left = (Factory *)factory;
+  if (!__atomic_sub_fetch(&left->users, 1, __ATOMIC_ACQ_REL)) delete left;
+}
+
+const Api &api_of(OrtEpFactory *factory) { return *((Factory *)factory)->api; }
 
 OrtStatus *supported_devices(OrtEpFactory *factory, const OrtHardwareDevice *const *devices, size_t count, OrtEpDevice **out,
                              size_t max, size_t *made) {
@@ -32,7 +68,13 @@ OrtStatus *create_ep(OrtEpFactory *factory, const OrtHardwareDevice *const *, co
   auto provider = new Provider(api, logger);
   if (!provider) return api.no_memory();
   *out = provider;
-  return provider->settings.read(api, options);
+  __atomic_add_fetch(&((Factory *)factory)->users, 1, __ATOMIC_RELAXED);
+  // An error here would be a session on the CPU without a word: the provider tells of it when it compiles.
+  if (OrtStatus *status = provider->settings.read(api, options)) {
+    provider->settings.trouble.add(api.GetErrorMessage(status));
+    api.ReleaseStatus(status);
+  }
+  return nullptr;
 }
 
 // The answer that a runtime asks for before it loads a context model. One that does not fit is refused when it is loaded,
@@ -64,9 +106,9 @@ HIP_EP_EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base,
     delete factory;
     return nullptr;
   }
-  Api &api = factory->api;
-  if (!api.load(base)) {
-    auto create = (decltype(api.CreateStatus))((void *const *)base->GetApi(1))[0];
+  factory->api = api_of_runtime(base);
+  if (!factory->api) {
+    auto create = (decltype(Api::CreateStatus))((void *const *)base->GetApi(1))[0];
     OrtStatus *status = create(ORT_FAIL, "hip-compiler needs ONNX Runtime 1.23.1 or later");
     delete factory;
     return status;
@@ -78,7 +120,11 @@ HIP_EP_EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base,
   factory->GetVersion = [](const OrtEpFactory *) { return (const char *)HIP_EP_VERSION; };
   factory->GetSupportedDevices = supported_devices;
   factory->CreateEp = create_ep;
-  factory->ReleaseEp = [](OrtEpFactory *, OrtEp *ep) { delete (Provider *)ep; };
+  factory->users = 1;
+  factory->ReleaseEp = [](OrtEpFactory *factory, OrtEp *ep) {
+    delete (Provider *)ep;
+    leave(factory);
+  };
   factory->ValidateCompiledModelCompatibilityInfo = validate;
   // Tensors are in host memory, so there is nothing to allocate or copy.
   factory->CreateAllocator = [](OrtEpFactory *, const OrtMemoryInfo *, const OrtKeyValuePairs *, OrtAllocator **allocator) {
@@ -101,7 +147,7 @@ HIP_EP_EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base,
 }
 
 HIP_EP_EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory) {
-  delete (Factory *)factory;
+  leave(factory);
   return nullptr;
 }
 

@@ -65,7 +65,7 @@ OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
 }
 
 void FusedNode::share(const char *pairs) {
-  for (char *end; *pairs; pairs = end) {
+  for (char *end; kv_share && *pairs; pairs = end) {
     size_t input = (size_t)strtoul(pairs, &end, 10);
     if (end == pairs) return;
     unsigned long output = strtoul(end, &end, 10);
@@ -73,10 +73,34 @@ void FusedNode::share(const char *pairs) {
   }
 }
 
+void FusedNode::use(NativeModel *model) {
+  native = model;
+  Bytes pairs;
+  native->shared(pairs);
+  share(pairs.text());
+  program.state = native->state;
+  program.compute = native->compute;
+  program.last_error = native->last_error;
+}
+
+OrtStatus *FusedNode::load() {
+  Bytes why;
+  auto model = new NativeModel;
+  if (!model) return api->no_memory();
+  if (!model->open_file(later.text(), "", placement, why)) {
+    delete model;
+    return api->fail("HIPC0601: the compiled model of %s does not load: %s", name.text(), why.text());
+  }
+  later.clear();
+  use(model);
+  return nullptr;
+}
+
 OrtStatus *FusedNode::run(OrtKernelContext *context) {
   pthread_mutex_lock(&lock);
   kernel = context;
-  failure = take_inputs();
+  failure = later.size ? load() : nullptr;
+  if (!failure) failure = take_inputs();
   if (!failure) {
     memset(outputs.data, 0, outputs.size * sizeof(Output));
     hipc_io io = {};

@@ -17,12 +17,18 @@ struct FusedNode : OrtNodeComputeInfo, Heap {
   hip_ep_program program = {};
   int64_t linked = 0; // a native artifact to release with the node
   NativeModel *native = nullptr;
+  // The native artifact to load for the first run, and its placement: a context can be made for another machine.
+  Bytes later;
+  hipc_fs placement = {};
+  bool kv_share = true; // outputs may lie in the memory of the inputs that they share it with
 
   ~FusedNode();
   // Takes inputs, outputs and functions of the node. The program may come later.
   OrtStatus *prepare(const Api &api, const OrtNode *node);
   // Says which outputs may lie in the memory of an input: numbers, an input's before its output's.
   void share(const char *pairs);
+  // Takes the program of a native model, which is the node's from now on.
+  void use(NativeModel *model);
   OrtStatus *run(OrtKernelContext *kernel);
 
 private:
@@ -37,6 +43,7 @@ private:
 
   static void *allocate(void *self, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
   void *output_memory(int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+  OrtStatus *load();
   OrtStatus *take_inputs();
   bool overlaps_input(const char *memory, size_t bytes, int32_t index, const int64_t *shape, int32_t rank) const;
 

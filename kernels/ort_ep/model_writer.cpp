@@ -225,7 +225,7 @@ private:
     TRY(list(api, api.Node_GetNumAttributes, api.Node_GetAttributes, node, attributes));
     for (const OrtOpAttr *attribute : attributes) {
       int type = 0;
-      TRY(api.OpAttr_GetType(attribute, &type));
+      api.drop(api.OpAttr_GetType(attribute, &type)); // fails for kinds that it does not know
       if (type != ORT_GRAPH) TRY(this->attribute(attribute, type)); // subgraphs come with Node_GetSubgraphs
     }
     return nullptr;
@@ -235,9 +235,12 @@ private:
     static constexpr int KINDS[] = {0, KIND_INT, KIND_INTS, KIND_FLOAT, KIND_FLOATS, KIND_STRING, KIND_STRINGS, 0, KIND_TENSOR};
     const char *name;
     TRY(api.OpAttr_GetName(attribute, &name));
-    if (type < 1 || type > ORT_TENSOR) return api.fail("hip-compiler: attribute '%s' is of a kind that is not known", name);
     size_t start = to.open(NODE_ATTRIBUTE);
     to.text(ATTRIBUTE_NAME, name);
+    if (type < 1 || type > ORT_TENSOR) { // types and sparse tensors; without a kind the attribute keeps the node out
+      to.close(start);
+      return nullptr;
+    }
     to.integer(ATTRIBUTE_TYPE, KINDS[type]);
     if (type == ORT_TENSOR) {
       OrtValue *value = nullptr;

@@ -143,16 +143,16 @@ NativeModel::~NativeModel() {
   if (file >= 0) close(file);
 }
 
-bool NativeModel::open_file(const char *path, const char *target, int num_threads, Bytes &why) {
+bool NativeModel::open_file(const char *path, const char *target, const hipc_fs &placement, Bytes &why) {
   file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     why.print("%s cannot be opened: %s", path, strerror(errno));
     return false;
   }
-  return load(target, num_threads, why);
+  return load(target, placement, why);
 }
 
-bool NativeModel::open_memory(const char *data, size_t size, const char *target, int num_threads, Bytes &why) {
+bool NativeModel::open_memory(const char *data, size_t size, const char *target, const hipc_fs &placement, Bytes &why) {
   file = (int)syscall(SYS_memfd_create, "hip-compiler-model", 1u /* close on exec */);
   for (size_t done = 0; file >= 0 && done < size;) {
     ssize_t written = write(file, data + done, size - done);
@@ -166,10 +166,10 @@ bool NativeModel::open_memory(const char *data, size_t size, const char *target,
     why.print("there is no memory for it: %s", strerror(errno));
     return false;
   }
-  return load(target, num_threads, why);
+  return load(target, placement, why);
 }
 
-bool NativeModel::load(const char *target, int num_threads, Bytes &why) {
+bool NativeModel::load(const char *target, const hipc_fs &placement, Bytes &why) {
   if (!read_index(index, why) || !fits(index, target, why)) return false;
   // The name of an open file is nobody else's: the loader knows libraries by their names.
   char name[64];
@@ -187,10 +187,9 @@ bool NativeModel::load(const char *target, int num_threads, Bytes &why) {
     why.print("it lacks an entry point of the runtime ABI");
     return false;
   }
-  hipc_fs files = {};
+  hipc_fs files = placement;
   files.self = this;
   files.map = map;
-  files.num_threads = num_threads;
   int32_t status = init(&state, &files);
   if (status) why.print("it cannot be initialised: %s", state ? last_error(state) : "memory ran out");
   return !status;

@@ -15,9 +15,9 @@ public:
   ~NativeModel();
 
   // Loads a file, which may be removed afterwards. False, and a sentence, when it does not fit this library or machine.
-  bool open_file(const char *path, const char *target, int num_threads, Bytes &why);
+  bool open_file(const char *path, const char *target, const hipc_fs &placement, Bytes &why);
   // The same from memory.
-  bool open_memory(const char *data, size_t size, const char *target, int num_threads, Bytes &why);
+  bool open_memory(const char *data, size_t size, const char *target, const hipc_fs &placement, Bytes &why);
 
   // Pairs of an input and an output that may share memory.
   void shared(Bytes &out) const;
@@ -29,7 +29,7 @@ private:
     Mapping *next;
   };
 
-  bool load(const char *target, int num_threads, Bytes &why);
+  bool load(const char *target, const hipc_fs &placement, Bytes &why);
   bool read_index(Bytes &index, Bytes &why);
   bool find(const char *name, int64_t *offset, int64_t *size) const;
   static const void *map(void *self, const char *name, int64_t *size);

@@ -9,12 +9,29 @@ namespace {
 void put(void *answer, const char *text, int64_t bytes) { ((Bytes *)answer)->add(text, (size_t)bytes); }
 
 hip_ep_request request(const Api &api, const Settings &settings, const Bytes &model, Bytes &answer) {
-  // Seen: 1.25.1 and older leave such values out, 1.27.0 has them.
+  // Seen: 1.26.0 and older leave such values out, 1.27.0 has them.
   int32_t outer_values = api.major > 1 || api.minor >= 27;
   return {settings.pairs.text(), (int64_t)settings.pairs.size, model.data, (int64_t)model.size, outer_values, &answer, put};
 }
 
 const char *ep_name(const OrtEp *) { return EP_NAME; }
+
+// Whether a node is another provider's.
+OrtStatus *is_taken(const Api &api, const OrtNode *node, bool *taken) {
+  const char *name = "";
+  TRY(api.Node_GetEpName(node, &name));
+  *taken = name && *name;
+  return nullptr;
+}
+
+// Adds "Op (name)" to a list.
+OrtStatus *title(const Api &api, const OrtNode *node, Bytes &list) {
+  const char *op, *name;
+  TRY(api.Node_GetOperatorType(node, &op));
+  TRY(api.Node_GetName(node, &name));
+  list.print("%s%s (%s)", list.size ? "; " : "", op, *name ? name : "unnamed");
+  return nullptr;
+}
 
 // The graph of an If, Loop or Scan. Such a node is claimed whole or not at all, so nothing is claimed inside of it.
 OrtStatus *is_subgraph(const Api &api, const OrtGraph *graph, bool *result) {
@@ -55,8 +72,17 @@ void Provider::say(int level, const char *text) {
   api.drop(api.Logger_LogMessage(logger, level, text, "hip-compiler", 0, EP_NAME));
 }
 
+// An error of this call would be taken as "nothing is supported": it is kept for the compilation to report.
 OrtStatus *Provider::get_capability(OrtEp *self, const OrtGraph *graph, OrtEpGraphSupportInfo *support) {
-  return ((Provider *)self)->claim(graph, support);
+  auto provider = (Provider *)self;
+  const Api &api = provider->api;
+  OrtStatus *status = provider->claim(graph, support);
+  if (!status) return nullptr;
+  provider->settings.trouble.add(api.GetErrorMessage(status));
+  api.ReleaseStatus(status);
+  Array<const OrtNode *> nodes;
+  TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
+  return nodes.size ? provider->refuse(nodes, support) : nullptr;
 }
 
 OrtStatus *Provider::claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support) {
@@ -69,13 +95,24 @@ OrtStatus *Provider::claim(const OrtGraph *graph, OrtEpGraphSupportInfo *support
   size_t contexts = 0;
   TRY(claim_contexts(nodes, support, &contexts));
   if (!contexts) return ask_compiler(graph, nodes, support);
+  Bytes left;
+  for (const OrtNode *node : nodes)
+    if (!is_context(api, node)) TRY(title(api, node, left));
+  return report(contexts, nodes.size, left); // the compilation of what is claimed tells of trouble
+}
+
+// The line that says what is assigned and what stays; with strict=1 it is the trouble, where something stays.
+OrtStatus *Provider::report(size_t assigned, size_t nodes, const Bytes &left) {
   Bytes line;
-  line.print("assigned %zu/%zu nodes, compiled before; the others are on CPU", contexts, nodes.size);
-  if (contexts < nodes.size && settings.strict) {
-    settings.trouble.print("HIPC0200: strict=1, but %s", line.text());
-    return nullptr; // the compilation of what is claimed reports it
+  line.print("assigned %zu/%zu nodes", assigned, nodes);
+  if (left.size) line.add("; on CPU: ");
+  line.add(left.text());
+  if (assigned < nodes && settings.strict) {
+    settings.trouble.add("HIPC0200: strict=1, but ");
+    settings.trouble.add(line.text());
+  } else {
+    say(assigned < nodes ? ORT_WARNING : ORT_INFO, line.text());
   }
-  say(ORT_INFO, line.text());
   return nullptr;
 }
 
@@ -98,31 +135,27 @@ OrtStatus *Provider::ask_compiler(const OrtGraph *graph, const Array<const OrtNo
   Array<int32_t> groups;
   Array<const OrtNode *> members;
   if (!groups.resize(nodes.size) || !members.resize(nodes.size)) return api.no_memory();
+  size_t assigned = 0, others = 0;
+  for (size_t i = 0; i < nodes.size; i++) {
+    bool taken = false;
+    TRY(is_taken(api, nodes[i], &taken));
+    groups[i] = taken ? -1 : 0;
+    others += taken;
+  }
   hip_ep_request asked = request(api, settings, model, answer);
   if (compiler->claim(&asked, (int64_t)nodes.size, groups.data)) {
     settings.trouble.add(answer.text(), answer.size);
     return refuse(nodes, support);
   }
-  size_t assigned = 0;
-  for (size_t i = 0; i < nodes.size; i++) {
-    const char *taken = "";
-    TRY(api.Node_GetEpName(nodes[i], &taken));
-    if (taken && *taken) groups[i] = -1; // another provider has it
-    assigned += groups[i] >= 0;
-  }
-  Bytes line;
-  line.print("assigned %zu/%zu nodes%s%s", assigned, nodes.size, answer.size ? "; on CPU: " : "", answer.text());
-  if (assigned < nodes.size && settings.strict) {
-    settings.trouble.print("HIPC0200: strict=1, but %s", line.text());
-    return refuse(nodes, support);
-  }
+  for (int32_t group : groups) assigned += group >= 0;
+  TRY(report(assigned, nodes.size - others, answer));
+  if (settings.trouble.size) return refuse(nodes, support);
   for (int32_t group = 0; group < (int32_t)nodes.size; group++) {
     size_t count = 0;
     for (size_t i = 0; i < nodes.size; i++)
       if (groups[i] == group) members[count++] = nodes[i];
     if (count) TRY(fuse(support, members.data, count));
   }
-  say(assigned < nodes.size ? ORT_WARNING : ORT_INFO, line.text());
   return nullptr;
 }
 
@@ -143,10 +176,14 @@ OrtStatus *Provider::leave(const Array<const OrtNode *> &nodes, OrtEpGraphSuppor
   return nullptr;
 }
 
-// An error of this call, or of making the provider, would be taken as "nothing is supported", and the session would run
-// on the CPU without a word. So a node is claimed, whose compilation then fails with `settings.trouble`.
+// For what cannot be: a node is claimed, whose compilation then fails with `settings.trouble`.
 OrtStatus *Provider::refuse(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support) {
-  return fuse(support, nodes.data, 1);
+  for (const OrtNode *node : nodes) {
+    bool taken = false;
+    TRY(is_taken(api, node, &taken));
+    if (!taken) return fuse(support, &node, 1);
+  }
+  return nullptr; // another provider has them all, so that none of them is meant for this one
 }
 
 OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode **fused, size_t count,
@@ -164,37 +201,30 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
 }
 
 OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
+  node.kv_share = settings.kv_share;
   Array<const OrtNode *> nodes;
-  Bytes model, answer, why;
+  Bytes model, answer;
   TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
-  bool compiled = nodes.size == 1 && is_context(api, nodes[0]);
-  if (compiled) {
-    TRY(load_context(api, settings, graph, nodes[0], &node.native));
-  } else {
-    const hip_ep_compiler *compiler = registered_compiler();
-    if (!compiler) return api.fail("hip-compiler: the compiler of this process is gone");
-    TRY(write_model(api, graph, fused, model));
-    hip_ep_request asked = request(api, settings, model, answer);
-    bool linked = settings.context && context;
-    int32_t status = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
-    if (status) return api.CreateStatus(ORT_FAIL, answer.text());
-    if (!linked) {
-      node.share(answer.text());
-      return nullptr;
-    }
-    TRY(make_context(api, settings, graph, fused, made_contexts++, answer.text(), context));
-    node.native = new NativeModel;
-    if (!node.native) return api.no_memory();
-    if (!node.native->open_file(answer.text(), "", settings.num_threads, why))
-      return api.fail("hip-compiler: the native artifact does not load: %s", why.text());
+  if (nodes.size == 1 && is_context(api, nodes[0])) {
+    NativeModel *loaded = nullptr;
+    OrtStatus *status = load_context(api, settings, graph, nodes[0], &loaded);
+    if (loaded) node.use(loaded);
+    return status;
   }
-  Bytes shared;
-  node.native->shared(shared);
-  node.share(shared.text());
-  node.program.state = node.native->state;
-  node.program.compute = node.native->compute;
-  node.program.last_error = node.native->last_error;
-  return nullptr;
+  const hip_ep_compiler *compiler = registered_compiler();
+  if (!compiler) return api.fail("hip-compiler: the compiler of this process is gone");
+  TRY(write_model(api, graph, fused, model));
+  hip_ep_request asked = request(api, settings, model, answer);
+  bool linked = settings.context && context;
+  int32_t failed = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
+  if (failed) return api.CreateStatus(ORT_FAIL, answer.text());
+  if (!linked) {
+    node.share(answer.text());
+    return nullptr;
+  }
+  node.later.add(answer.text(), answer.size);
+  node.placement = settings.placement;
+  return make_context(api, settings, graph, fused, made_contexts++, answer.text(), context);
 }
 
 void Provider::release_infos(OrtEp *, OrtNodeComputeInfo **infos, size_t count) {

@@ -21,6 +21,7 @@ private:
   OrtStatus *claim_contexts(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support, size_t *claimed);
   OrtStatus *ask_compiler(const OrtGraph *graph, const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support);
   OrtStatus *fuse(OrtEpGraphSupportInfo *support, const OrtNode *const *nodes, size_t count);
+  OrtStatus *report(size_t assigned, size_t nodes, const Bytes &left);
   OrtStatus *leave(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support, const char *why);
   OrtStatus *refuse(const Array<const OrtNode *> &nodes, OrtEpGraphSupportInfo *support);
   OrtStatus *compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context);

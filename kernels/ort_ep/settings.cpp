@@ -49,7 +49,10 @@ void Settings::take(const char *key, const char *value) {
   pairs.add(key, strlen(key) + 1);
   pairs.add(value, strlen(value) + 1);
   if (!strcmp(key, "strict")) strict = is_true(value);
-  if (!strcmp(key, "num_threads")) num_threads = atoi(value);
+  if (!strcmp(key, "kv_share")) kv_share = is_true(value);
+  if (!strcmp(key, "num_threads")) placement.num_threads = atoi(value);
+  if (!strcmp(key, "device_id")) placement.device_id = atoi(value);
+  if (!strcmp(key, "graph_capture")) placement.graph_capture = is_true(value);
   if (!strcmp(key, "target")) target.add(value);
 }
 

@@ -132,6 +132,8 @@ constexpr int32_t PREFERENCE_WORKSPACE = 1;
 #ifdef HIPC_PLATFORM_NVIDIA
 enum Transpose : int32_t { OP_N = 0, OP_T = 1 };
 constexpr int32_t COMPUTE_32F = 68;
+// Alignments that algorithms may rely on, of a, b, c and d; hipBLASLt's rely on none.
+constexpr int32_t PREFERENCE_ALIGNMENT = 5;
 enum MatmulAttribute : int32_t { MATMUL_TRANSA = 3, MATMUL_TRANSB = 4, MATMUL_EPILOGUE = 7, MATMUL_BIAS = 8, MATMUL_BIAS_TYPE = 26 };
 enum LayoutAttribute : int32_t { LAYOUT_BATCH = 5, LAYOUT_BATCH_STRIDE = 6 };
 struct Algorithm {

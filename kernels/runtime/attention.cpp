@@ -7,7 +7,7 @@ using namespace hipc;
 namespace {
 
 constexpr const char *OP = "attention";
-constexpr int64_t PART = 8, SPLIT_KEYS = 128, MOST_ROWS = 8, TALL_ROWS = 64;
+constexpr int64_t PART = 8, SPLIT_KEYS = 64, MOST_ROWS = 8, TALL_ROWS = 64;
 constexpr uint32_t BLOCK = 128;
 
 // As kernels/device/attention.hip declares them.
@@ -93,7 +93,7 @@ int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) 
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of heads of size %d; at most %lld fit a wave",
                       max(op.size, op.v_size), (long long)(wave_size(context) * PART));
   int64_t tile = min(power_of_two(all), MOST_ROWS), tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
-  int64_t wanted = ceil_div((int64_t)2 * compute_units(context), tiles * heads);
+  int64_t wanted = ceil_div((int64_t)compute_units(context), tiles * heads);
   if (fits_matrix_unit(op, all, dtype)) {
     Launch grid;
     grid.grid[1] = (uint32_t)ceil_div(all, TALL_ROWS), grid.grid[2] = (uint32_t)heads;
@@ -103,6 +103,8 @@ int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) 
   }
   op.lanes = (int32_t)lanes, op.rows = (int32_t)(heads * all);
   op.splits = (int32_t)max<int64_t>(1, min(wanted, ceil_div(op.capacity, SPLIT_KEYS)));
+  // A wave that has fewer rows ends sooner; the keys then come from the cache of the device.
+  while (tile > 1 && tiles * heads * op.splits < 4 * (int64_t)compute_units(context)) tile /= 2, tiles = ceil_div(all, tile);
   if (tiles > 0xffff || heads > 0xffff)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of %lld tiles for %lld heads", (long long)tiles,
                       (long long)heads);
@@ -111,7 +113,8 @@ int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) 
     if (!op.parts) return out_of_memory(context, OP);
   }
   char family[32];
-  snprintf(family, sizeof family, "attention_r%d", (int)tile);
+  bool plain = !op.bias.data && op.softcap == 0 && (lanes == 8 || lanes == 16);
+  snprintf(family, sizeof family, plain ? "attention_r%d_l%d" : "attention_r%d", (int)tile, (int)lanes);
   Launch grid;
   grid.grid[0] = (uint32_t)op.splits, grid.grid[1] = (uint32_t)tiles, grid.grid[2] = (uint32_t)heads;
   grid.block[0] = BLOCK;

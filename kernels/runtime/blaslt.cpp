@@ -78,6 +78,11 @@ int32_t choose_algorithm(hipc_context *context, MatmulPlan *plan) {
   int32_t found = 0;
   HIPC_TRY(check_blaslt(context, lt.hipblasLtMatmulPreferenceCreate(&preference), "asking for an algorithm"));
   int32_t status = lt.hipblasLtMatmulPreferenceSetAttribute(preference, PREFERENCE_WORKSPACE, &workspace, sizeof workspace);
+#ifdef HIPC_PLATFORM_NVIDIA
+  const uint32_t alignment = plan->key.alignment;
+  for (int32_t which = 0; which < 4 && !status; which++)
+    status = lt.hipblasLtMatmulPreferenceSetAttribute(preference, PREFERENCE_ALIGNMENT + which, &alignment, sizeof alignment);
+#endif
   if (!status)
     // A status other than 0 says the same as no result: the library does not know this kind of product.
     plan->usable = lt.hipblasLtMatmulAlgoGetHeuristic(context->blaslt_handle, plan->description, plan->b, plan->a, plan->y,

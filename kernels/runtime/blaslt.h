@@ -11,7 +11,8 @@ struct MatmulKey {
   int32_t dtype;
   uint32_t epilogue;
   double alpha;
-  uint8_t trans_a, trans_b, residual, unused[5];
+  uint32_t alignment;  // of every matrix, in bytes
+  uint8_t trans_a, trans_b, residual, unused[1];
 };
 
 // The plan of a key, made when it is first asked for; null with HIPC_OK in `status`: the library has no algorithm for it.

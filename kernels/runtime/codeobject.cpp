@@ -157,8 +157,10 @@ bool hipc::read_parameters(const void *image, int64_t bytes, const char *kernel,
       uint64_t name = (load<uint32_t>(note) + 3u) & ~3ull, content = load<uint32_t>(note + 4);
       if ((uint64_t)(last - note) < 12 + name + content) return false;
       const uint8_t *start = note + 12 + name;
-      if (load<uint32_t>(note + 8) == METADATA && !memcmp(note + 12, "AMDGPU", 7))
-        return read_metadata(Reader{start, start + content}, kernel, parameters);
+      // There is one for every object that the code object was linked from.
+      if (load<uint32_t>(note + 8) == METADATA && !memcmp(note + 12, "AMDGPU", 7) &&
+          read_metadata(Reader{start, start + content}, kernel, parameters))
+        return true;
       note = start + ((content + 3) & ~3ull);
       if (note > end) return false;
     }

@@ -90,6 +90,39 @@ int32_t one_kernel(hipc_context *context, const Linear &op) {
   return HIPC_OK;
 }
 
+// As kernels/device/linear_q4.hip declares it.
+struct QuantisedOperands {
+  const void *x, *norm, *weight, *up, *scales, *up_scales;
+  void *y;
+  Epilogue end;
+  int32_t n, blocks;
+  float epsilon;
+};
+constexpr uint32_t QUANTISED_BLOCK = 256;
+
+bool fits_quantised_kernel(const Linear &op) {
+  const void *operands[] = {op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix)};
+  bool aligned = true;
+  for (const void *operand : operands) aligned = aligned && (uintptr_t)operand % 16 == 0;
+  return aligned && op.x->shape[0] == 1 && op.x->dtype == F16 && op.bits == 4 && op.block == 32 && op.k % 32 == 0 &&
+         op.gate.scales->dtype == F16 && !op.gate.zeros && op.k * 2 <= MOST_FACTORS * (int64_t)sizeof(float);
+}
+
+int32_t quantised_kernel(hipc_context *context, const Linear &op) {
+  int64_t waves = QUANTISED_BLOCK / wave_size(context);
+  bool wide = !op.gated() && op.n >= 32 * (int64_t)compute_units(context);
+  QuantisedOperands operands{op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix),
+                             op.gate.scales->data, address(op.up.scales), op.y->data,
+                             Epilogue{address(op.bias), address(op.residual), 1.0f, 0.0f, 0.0f, op.activation},
+                             (int32_t)op.n, (int32_t)(op.k / 32), (float)op.epsilon};
+  Launch grid;
+  grid.grid[0] = (uint32_t)ceil_div(op.n, waves * (wide ? 2 : 1));
+  grid.block[0] = QUANTISED_BLOCK;
+  grid.shared = (uint32_t)(op.k * 2);
+  const char *family = op.gated() ? "linear_q4_gated" : wide ? "linear_q4_wide" : "linear_q4";
+  return launch(context, kernel_name(family, F16), grid, operands);
+}
+
 hipc_tensor matrix_of(const hipc_tensor *like, void *data, int64_t rows, int64_t columns) {
   hipc_tensor made{};
   made.data = data, made.dtype = like->dtype, made.rank = 2;
@@ -152,5 +185,6 @@ HIPC_EXPORT int32_t hipc_linear(hipc_context *context, const hipc_tensor *x, con
   if (elements(y) == 0) return HIPC_OK;
   Linear op{x, norm, bias, residual, y, {weight, scales, zeros}, {up, up_scales, up_zeros}, n, k, bits, block, epsilon,
             ACTIVATIONS[activation], transposed != 0};
+  if (fits_quantised_kernel(op)) return quantised_kernel(context, op);
   return fits_one_kernel(op) ? one_kernel(context, op) : in_parts(context, op);
 }

@@ -111,12 +111,20 @@ uint32_t library_epilogue(Activation activation) {
   return activation == ACT_RELU ? EPILOGUE_RELU : activation == ACT_GELU_TANH ? EPILOGUE_GELU : EPILOGUE_NONE;
 }
 
+// Bytes that every matrix of a call begins at a multiple of, 256 at most.
+uint32_t alignment_of(const MatMul &op, const Call &call) {
+  int64_t size = element_size(op.y->dtype);
+  uint64_t bits = 256 | (uint64_t)call.a | (uint64_t)call.b | (uint64_t)call.y | (uint64_t)call.residual;
+  if (call.count > 1) bits |= (uint64_t)((call.a_stride | call.b_stride | op.m * op.n) * size);
+  return (uint32_t)(bits & -bits);
+}
+
 int32_t call_library(hipc_context *context, const MatMul &op, const Call &call) {
   MatmulKey key;
   memset(&key, 0, sizeof key);
   key.m = op.m, key.n = op.n, key.k = op.k, key.batch = call.count;
   key.a_stride = call.a_stride, key.b_stride = call.b_stride;
-  key.dtype = op.y->dtype, key.alpha = op.alpha;
+  key.dtype = op.y->dtype, key.alpha = op.alpha, key.alignment = alignment_of(op, call);
   key.trans_a = op.trans_a, key.trans_b = op.trans_b;
   // All in one: an activation stands before a residual, which the library could only add before it.
   bool fits = op.activation == ACT_NONE || (library_epilogue(op.activation) != EPILOGUE_NONE && !op.residual);

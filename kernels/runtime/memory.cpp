@@ -130,7 +130,10 @@ int32_t hipc::upload(hipc_context *context, void *device, const void *host, int6
   for (int i = 0; i < 2; i++) {
     if (!context->chunk_free[i])
       HIPC_TRY(check_hip(context, hip.hipEventCreateWithFlags(context->chunk_free + i, EVENT_DISABLE_TIMING), "making an event"));
-    if (i * chunk < bytes && !reserve_pinned(context, context->chunks + i, chunk)) return HIPC_ERROR_MEMORY;
+    if (i * chunk >= bytes || context->chunks[i].bytes >= chunk) continue;
+    // A smaller one may still be on its way.
+    HIPC_TRY(check_hip(context, hip.hipEventSynchronize(context->chunk_free[i]), "copying to the device"));
+    if (!reserve_pinned(context, context->chunks + i, chunk)) return HIPC_ERROR_MEMORY;
   }
   int which = 0;
   for (int64_t at = 0; at < bytes; at += chunk, which ^= 1) {

@@ -7,6 +7,7 @@ emulator, or functions of a test.
 
 from tests.fake_hip.blaslt import FakeBlasLt
 from tests.fake_hip.library import build_library
-from tests.fake_hip.runtime import FakeHip, Finding
+from tests.fake_hip.runtime import FakeHip
+from tests.fake_hip.state import Finding
 
 __all__ = ["FakeBlasLt", "FakeHip", "Finding", "build_library"]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from tests.fake_hip.state import INVALID_VALUE, Finding
+
 if TYPE_CHECKING:
     from tests.fake_hip.runtime import FakeHip
 
@@ -33,6 +35,8 @@ class Library:
 @dataclass
 class Description:
     values: dict[str, int] = field(default_factory=lambda: {"epilogue": 1})
+    # What its algorithm relies on.
+    alignments: tuple[int, ...] = (1, 1, 1, 1)
 
 
 @dataclass
@@ -47,6 +51,8 @@ class Layout:
 @dataclass
 class Preference:
     workspace: int = 0
+    # What algorithms may rely on, of a, b, c and d.
+    alignments: list[int] = field(default_factory=lambda: [256] * 4)
 
 
 class FakeBlasLt:
@@ -72,8 +78,6 @@ class FakeBlasLt:
         return self._hip.architectures[self._hip.device].startswith("sm_")
 
     def _finding(self, text: str) -> Exception:
-        from tests.fake_hip.runtime import INVALID_VALUE, Finding
-
         return Finding(INVALID_VALUE, text)
 
     def _make(self, result: int, value: Any) -> None:
@@ -128,10 +132,13 @@ class FakeBlasLt:
         self._drop(handle, Preference)
 
     def hipblasLtMatmulPreferenceSetAttribute(self, handle: int, attribute: int, value: int, size: int) -> None:
-        if (attribute, size) != (1, 8):
-            raise self._finding(f"attribute {attribute} of a preference, {size} bytes")
         found = self._hip.get(handle, Preference, "hipblasLtMatmulPreferenceSetAttribute")
-        found.workspace = ctypes.c_uint64.from_address(value).value
+        if (attribute, size) == (1, 8):
+            found.workspace = ctypes.c_uint64.from_address(value).value
+        elif self._cuda and 5 <= attribute <= 8 and size == 4:
+            found.alignments[attribute - 5] = ctypes.c_uint32.from_address(value).value
+        else:
+            raise self._finding(f"attribute {attribute} of a preference, {size} bytes")
 
     def hipblasLtMatmulAlgoGetHeuristic(self, *arguments: int) -> int:
         _, description, a, b, c, d, preference, asked, results, found = arguments
@@ -139,7 +146,10 @@ class FakeBlasLt:
         values = self._hip.get(description, Description, "heuristic").values
         for layout in (a, b, c, d):
             self._hip.get(layout, Layout, "heuristic")
-        allowed = self._hip.get(preference, Preference, "heuristic").workspace
+        preferred = self._hip.get(preference, Preference, "heuristic")
+        allowed = preferred.workspace
+        if self._cuda:
+            self._hip.get(description, Description, "heuristic").alignments = tuple(preferred.alignments)
         if asked < 1:
             raise self._finding(f"{asked} algorithms asked for")
         if not self.finds or values["epilogue"] not in self.epilogues or self.workspace > allowed:
@@ -172,6 +182,9 @@ class FakeBlasLt:
         layouts = [self._hip.get(h, Layout, "hipblasLtMatmul") for h in (a_layout, b_layout, c_layout, d_layout)]
         if ctypes.c_int64.from_address(algorithm).value != description:
             raise self._finding("a product with the algorithm of another")
+        relied_on = self._hip.get(description, Description, "hipblasLtMatmul").alignments
+        if any(address % alignment for address, alignment in zip((a, b, c, d), relied_on, strict=True)):
+            raise self._finding("a matrix is not aligned as the algorithm was asked for")
         if workspace_bytes < self.workspace:
             raise self._finding(f"{workspace_bytes} bytes of workspace")
         if workspace_bytes:

@@ -95,7 +95,15 @@ def ptx(kernels: Mapping[str, StubKernel]) -> bytes:
 
 
 def code_object(kernels: Mapping[str, StubKernel]) -> bytes:
-    """An ELF file with the metadata note of an AMDGPU code object."""
+    """An ELF file with the metadata notes of an AMDGPU code object, one per kernel, as of objects linked together."""
+    notes = b"".join(_note({name: kernel}) for name, kernel in kernels.items())
+    header = b"\x7fELF\x02\x01\x01\x40" + bytes(8)
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 0, 64 + len(notes), 0, 64, 0, 0, 64, 2, 0)
+    sections = bytes(64) + struct.pack("<IIQQQQIIQQ", 0, 7, 0, 0, 64, len(notes), 0, 0, 4, 0)
+    return header + notes + sections
+
+
+def _note(kernels: Mapping[str, StubKernel]) -> bytes:
     document = {
         "amdhsa.version": [1, 2],
         "amdhsa.kernels": [
@@ -112,11 +120,7 @@ def code_object(kernels: Mapping[str, StubKernel]) -> bytes:
     }
     content = _pack(document)
     note = struct.pack("<III", 7, len(content), 32) + b"AMDGPU\0\0" + content
-    note += bytes(-len(note) % 8)
-    header = b"\x7fELF\x02\x01\x01\x40" + bytes(8)
-    header += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 0, 64 + len(note), 0, 64, 0, 0, 64, 2, 0)
-    sections = bytes(64) + struct.pack("<IIQQQQIIQQ", 0, 7, 0, 0, 64, len(note), 0, 0, 4, 0)
-    return header + note + sections
+    return note + bytes(-len(note) % 4)
 
 
 def _pack(value: Any) -> bytes:

@@ -130,7 +130,7 @@ def test_trimming_forgets_graphs(hip: FakeHip) -> None:
 
 def test_on_the_stream_of_the_caller(hip: FakeHip) -> None:
     source, target = take(hip, np.ones(4, np.float32)), take(hip, np.zeros(4, np.float32))
-    stream = hip.new(type(hip._default[0])(0))
+    stream = hip.new(type(hip.default_streams[0])(0))
     with context(FILES, capture=True) as state:
         for number in range(4):
             hip.memories[0].view(source, 16, "the test").view(np.float32)[:] = number

@@ -81,6 +81,35 @@ def test_a_perceptron(emulated: FakeHip, kind: int, tolerance: float) -> None:
     assert emulated.calls.count("hipGraphLaunch") == 2
 
 
+def cnn() -> onnx.ModelProto:
+    """Two convolutions with pooling, a classifier, softmax; images unknown in number."""
+    rng = np.random.default_rng(3)
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["c", "w2", "b2"], ["d"], pads=[1, 1, 1, 1], group=2),
+        helper.make_node("Add", ["d", "c"], ["e"]),
+        helper.make_node("GlobalAveragePool", ["e"], ["f"]),
+        helper.make_node("Flatten", ["f"], ["g"]),
+        helper.make_node("Gemm", ["g", "w3", "b3"], ["h"], transB=1),
+        helper.make_node("Softmax", ["h"], ["y"], axis=-1),
+    ]
+    shapes = {"w1": (8, 3, 3, 3), "b1": (8,), "w2": (8, 4, 3, 3), "b2": (8,), "w3": (5, 8), "b3": (5,)}
+    constants = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return model(nodes, {"x": (FLOAT, ["n", 3, 8, 8])}, {"y": (FLOAT, ["n", 5])}, **constants)
+
+
+def test_a_convolutional_network(emulated: FakeHip) -> None:
+    with hip_compiler.compile(cnn()) as host, hip_compiler.compile(cnn(), "amdgpu", arch=("gfx1151",)) as gpu:
+        for count in (1, 2):
+            x = np.random.default_rng(count).standard_normal((count, 3, 8, 8)).astype(np.float32)
+            expected = host.run({"x": x})["y"]
+            assert expected.max() > 0.3
+            np.testing.assert_allclose(gpu.run({"x": x})["y"], expected, rtol=1e-4, atol=1e-6)
+    assert any(name.startswith("conv") for name in emulated.launched())
+
+
 def test_a_chain_of_elementwise_operations_is_one_launch(emulated: FakeHip) -> None:
     nodes = [
         helper.make_node("Mul", ["x", "scale"], ["a"]),
@@ -127,7 +156,7 @@ def test_a_machine_without_hip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def device_array(hip: FakeHip, array: np.ndarray) -> DeviceArray:
-    address = hip._take(array.nbytes, 0)
+    address = hip.take(array.nbytes, 0)
     hip.memories[0].view(address, array.nbytes, "the test")[:] = np.frombuffer(array.tobytes(), np.uint8)
     return DeviceArray(address, array.shape, array.dtype, (10, 0))
 
@@ -140,7 +169,7 @@ def on_host(hip: FakeHip, array: DeviceArray) -> np.ndarray:
 def test_inputs_and_outputs_that_stay_on_the_device(emulated: FakeHip) -> None:
     x = device_array(emulated, rows(8))
     y = device_array(emulated, np.zeros((8, 4), np.float32))
-    stream = emulated.new(type(emulated._default[0])(0))
+    stream = emulated.new(type(emulated.default_streams[0])(0))
     built = mlp()
     with (
         hip_compiler.compile(built) as host,

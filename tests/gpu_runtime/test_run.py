@@ -49,7 +49,7 @@ def test_an_artifact_without_generated_code(hip: FakeHip) -> None:
 
 def take(hip: FakeHip, value: np.ndarray, offset: int = 0) -> int:
     """Memory of the device with contents, taken as an application would."""
-    address = hip._take(value.nbytes + offset, 0) + offset
+    address = hip.take(value.nbytes + offset, 0) + offset
     hip.memories[0].view(address, value.nbytes, "the test")[:] = np.frombuffer(value.tobytes(), np.uint8)
     return address
 
@@ -63,7 +63,7 @@ def test_memory_of_the_device_and_a_stream_of_the_caller(hip: FakeHip, offset: i
     x = np.arange(50, dtype=np.float32) + 1
     source = take(hip, x, offset)
     target = take(hip, np.zeros(50, np.float32))
-    stream = hip.new(type(hip._default[0])(0))
+    stream = hip.new(type(hip.default_streams[0])(0))
     with context(FILES) as state:
         for factor in (1, 3):
             hip.memories[0].view(source, 200, "the test").view(np.float32)[:] = factor * x
@@ -83,7 +83,7 @@ def test_memory_of_the_device_and_a_stream_of_the_caller(hip: FakeHip, offset: i
 
 def test_pinned_memory_of_the_last_run_is_not_overwritten_too_early(hip: FakeHip) -> None:
     targets = [take(hip, np.zeros(8, np.float32)) for _ in range(2)]
-    stream = hip.new(type(hip._default[0])(0))
+    stream = hip.new(type(hip.default_streams[0])(0))
     with context(FILES) as state:
         for number, target in enumerate(targets):
             twice(state, np.full(8, number + 1, np.float32), outputs_on_device=[target], stream=stream)

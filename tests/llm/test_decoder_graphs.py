@@ -104,3 +104,11 @@ def test_last_position_alone_is_the_same(tmp_path: Path) -> None:
 def test_an_output_that_is_not_there_is_named() -> None:
     with pytest.raises(hip_compiler.HipCompilerError, match="no output 'hidden' to keep the last position of"):
         hip_compiler.compile(model_of("llama", "fp32"), last_position="hidden")
+
+
+def test_a_pipeline_that_does_not_cut_is_refused() -> None:
+    text = "builtin.module(simplify-onnx)"
+    with pytest.raises(hip_compiler.HipCompilerError, match="last_position=logits has no effect"):
+        hip_compiler.compile(model_of("llama", "fp32"), last_position="logits", pipeline=text)
+    # A named pipeline makes its text from the options.
+    hip_compiler.compile(model_of("llama", "fp32"), last_position="logits", pipeline="hipdnn-pipeline").close()

@@ -17,7 +17,7 @@ OP = "GroupQueryAttention"
 OUTPUTS = ("y", "present_key", "present_value")
 NAMES = (
     "query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length", "cos_cache", "sin_cache",
-    "position_ids", "attention_bias", "head_sink",
+    "position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight",
 )  # fmt: skip
 
 
@@ -40,6 +40,7 @@ class Case:
     bias: bool = False
     sink: bool = False
     smooth: bool = False
+    normed: bool = False
     dtype: Any = np.float32
 
     def arrays(self) -> dict[str, np.ndarray | None]:
@@ -64,6 +65,10 @@ class Case:
             made["attention_bias"] = draw((batch, self.heads, self.length, total), self.dtype, 8)
         if self.sink:
             made["head_sink"] = draw((self.heads,), self.dtype, 9)
+        if self.normed:
+            made |= {
+                f"{x}_norm_weight": draw((self.size,), self.dtype, seed, 1.0) for x, seed in (("q", 10), ("k", 11))
+            }
         return made
 
     def attributes(self) -> dict[str, Any]:
@@ -72,6 +77,8 @@ class Case:
             given |= {"do_rotary": 1, "rotary_interleaved": int(self.interleaved)}
         if self.scale is not None:
             given["scale"] = self.scale
+        if self.normed:
+            given |= {"qk_norm_epsilon": 1e-5, "k_norm_epsilon": 1e-3}
         return (
             given | ({"softcap": self.softcap} if self.softcap else {}) | ({"smooth_softmax": 1} if self.smooth else {})
         )
@@ -88,6 +95,11 @@ class Case:
             oracles.split_heads(widen(part), heads)  # type: ignore[arg-type]
             for part, heads in zip(parts, (self.heads, self.shared, self.shared), strict=True)
         )
+        if self.normed:
+            q, k = (
+                x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * widen(arrays[f"{name}_norm_weight"])  # type: ignore[arg-type]
+                for x, name, epsilon in ((q, "q", 1e-5), (k, "k", 1e-3))
+            )
         if self.rotary:
             positions = np.array(self.past)[:, None] + np.arange(self.length)
             tables = arrays["cos_cache"], arrays["sin_cache"]
@@ -137,6 +149,8 @@ CASES = {
     "heads of 80": Case(size=80, heads=3, shared=3, length=19),
     "half precision": Case(dtype=np.float16, rotary=32, past=(11,), length=1),
     "half precision, prefill": Case(dtype=np.float16, rotary=32, length=24),
+    "normalised heads": Case(normed=True, rotary=32),
+    "normalised heads, packed": Case(normed=True, rotary=32, packed=True, past=(6,), length=1),
     "everything": Case(past=(9,), length=1, packed=True, rotary=16, window=5, softcap=4.0, scale=0.3, sink=True),
 }
 
@@ -152,6 +166,8 @@ def test_against_float64_and_onnx_runtime(name: str) -> None:
     expected = case.expected(arrays)
     for actual, wanted in zip(results, expected, strict=True):
         assert_close(actual, wanted, factor=6)
+    if case.normed:
+        return  # ONNX Runtime has these inputs on GPUs only
     theirs = runtime(model, feeds)
     assert_close(results[0], widen(theirs[0]), factor=20)
     for actual, other in zip(results[1:], theirs[1:], strict=True):
@@ -251,12 +267,21 @@ def test_a_cache_smaller_than_needed_is_refused() -> None:
         session.run(feeds_of(model, arrays))
 
 
+def test_case_c16_what_is_refused_at_all_is_refused_before_any_run() -> None:
+    """One report of compilation names the node; coverage and providers ask by compiling, with the same code."""
+    case = Case(past=(6,), length=2)
+    arrays = case.arrays() | {"k_scale": np.ones(1, np.float32)}
+    with pytest.raises(hip_compiler.UnsupportedError, match=r"/GroupQueryAttention: .*input k_scale"):
+        hip_compiler.compile(node_model(OP, arrays, OUTPUTS, **case.attributes()))
+
+
 @pytest.mark.parametrize(
     ("attributes", "reason"),
     [
         ({"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}, "a quantised cache"),
         ({"causal": 0}, "not causal"),
-        ({"sliding_window_cache": 1}, "wraps around"),
+        ({"sliding_window_cache": 1}, "without a window"),
+        ({"sliding_window_cache": 1, "local_window_size": 4}, "without a past"),
         ({"local_window_size": 0}, "local_window_size"),
         ({"unheard_of": 3}, "attribute unheard_of is not handled"),
     ],

@@ -179,15 +179,15 @@ class Writer:
     def embedding(self) -> str:
         s, p = self.shape, self.precision
         if not s.shared:
-            table = self.weights("embed_tokens", s.vocabulary, s.hidden, scale=1.0)
-            return self.node("Gather", [self.constant("embed_tokens", table), "input_ids"], "embedded")
+            rows = self.weights("embed_tokens", s.vocabulary, s.hidden, scale=1.0)
+            return self.node("Gather", [self.constant("embed_tokens", rows), "input_ids"], "embedded")
         matrix = self.weights("lm_head", s.hidden, s.vocabulary, scale=s.hidden**-0.5)
         if not p.bits:
             table = self.node("Transpose", [self.constant("lm_head.weight", matrix)], "table", perm=[1, 0])
             return self.node("Gather", [table, "input_ids"], "embedded")
         parts = self.few_bits("lm_head", *self.quantised(matrix.T))
-        rows = self.constant("rows", np.array([s.vocabulary, s.hidden * p.bits // 8]))
-        parts[0] = self.node("Reshape", [parts[0], rows], "table")
+        flat = self.constant("flat", np.array([s.vocabulary, s.hidden * p.bits // 8]))
+        parts[0] = self.node("Reshape", [parts[0], flat], "table")
         return self.node(
             "GatherBlockQuantized", [parts[0], "input_ids", *parts[1:]], "embedded", MICROSOFT,
             bits=p.bits, block_size=p.block, gather_axis=0, quantize_axis=1,
@@ -333,12 +333,12 @@ def decoder(shape: Shape, precision: Precision) -> onnx.ModelProto:
         x, skip = w.skip_norm(y, skip, f"layers.{i + 1}.input_norm")
     w.nodes[-1].output[3] = ""
     w.logits(x)
-    kind = helper.np_dtype_to_tensor_dtype(precision.float)
+    float_type = helper.np_dtype_to_tensor_dtype(precision.float)
     entries = [
         helper.make_tensor_value_info("input_ids", INT64, ["batch_size", "sequence_length"]),
         helper.make_tensor_value_info("attention_mask", INT64, ["batch_size", "total_sequence_length"]),
     ]
-    logits = helper.make_tensor_value_info("logits", kind, ["batch_size", "sequence_length", shape.vocabulary])
+    logits = helper.make_tensor_value_info("logits", float_type, ["batch_size", "sequence_length", shape.vocabulary])
     graph = helper.make_graph(
         w.nodes, "decoder", [*entries, *w.inputs], [logits, *w.outputs], list(w.constants.values())
     )

@@ -40,7 +40,8 @@ VARIANTS: Mapping[str, Recipe] = {
     "fp16": Recipe("", "fp16", provider="cuda"),
     "int4": Recipe("", "int4", {"accuracy_level": "4"}),
     "int4-level1": Recipe("", "int4", {"accuracy_level": "1"}),
-    "int4-asym": Recipe("", "int4", {"accuracy_level": "4", **ASYMMETRIC}),
+    # With zero points the builder's tied embedding table is not valid ONNX: ONNX Runtime refuses it, too.
+    "int4-asym": Recipe("", "int4", {"accuracy_level": "4", "shared_embeddings": "false", **ASYMMETRIC}),
     "int4-block128": Recipe("", "int4", {"accuracy_level": "4", "block_size": "128"}),
     "int4-qdq": Recipe("", "int4", {"use_qdq": "true"}),
     "int8": Recipe("", "int8", {"accuracy_level": "4"}),
@@ -53,7 +54,8 @@ def _recipes() -> dict[str, Recipe]:
         "tiny-llama": VARIANTS.keys() - {"int4-shared"},
         "tiny-qwen3": {"fp32", "int4"},
         "tiny-phi3": {"fp32", "int4"},
-        "tiny-gptoss": {"fp32", "int4"},
+        # Its experts are made of 4 bits from a checkpoint's MXFP4 tensors only, which transformers does not write.
+        "tiny-gptoss": {"fp32"},
         "tiny-lfm2": {"fp32", "int4"},
         "mid-llama": {"fp32", "int4"},
         "smollm2": {"fp32", "fp16", "int4", "int4-asym", "int4-shared", "int8"},
@@ -67,6 +69,12 @@ def _recipes() -> dict[str, Recipe]:
 
 
 RECIPES = _recipes()
+
+
+def built_folder(key: str) -> Path | None:
+    """Folder of a recipe's graph, if it is there."""
+    folder = cache_folder() / "genai" / VERSION / key
+    return folder if (folder / "genai_config.json").is_file() else None
 
 
 def model_folder(key: str) -> Path:

@@ -12,6 +12,7 @@ from hip_compiler.core.conversion.onnx_op import CONVERTERS
 from hip_compiler.ort import PROVIDER, register
 from tests.models import Feeds, Model, find
 from tests.models.test_accuracy import PRETRAINED, Reference, compare
+from tests.ort.models import VERSION
 
 # An operator of the network that is taken away from the compiler.
 PARTIAL = {"minilm_l3": "Softmax", "ppocr_cls": "Softmax", "silero_seq": "LSTM", "mtcnn_pnet": "PRelu"}
@@ -37,7 +38,9 @@ class Provided:
 @pytest.mark.parametrize("key", PRETRAINED)
 def test_whole_network(key: str) -> None:
     model = find(key)
-    oracle, session = Reference(model.path()), Provided(model, strict="1")
+    # Before 1.27 ONNX Runtime hides from a fused node what its subgraphs read, so that some If nodes stay.
+    strict = {"strict": "1"} if VERSION >= (1, 27, 0) else {}
+    oracle, session = Reference(model.path()), Provided(model, **strict)
     for index in range(len(model.extents)):
         feeds = model.feeds(index)
         compare(session.run(feeds), oracle.run(feeds))

@@ -7,11 +7,21 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hip_compiler.ort import PROVIDER, register
 
-ROWS, INNER, COLUMNS = 5, 64, 32
+INNER, COLUMNS = 64, 32
+VERSION = tuple(int(part) for part in onnxruntime.__version__.split(".")[:3])
+BY_NAME = pytest.param(
+    True,
+    id="name",
+    marks=pytest.mark.skipif(VERSION < (1, 25, 1), reason="ONNX Runtime before 1.25.1 knows no provider by its name"),
+)
+needs_outer_values = pytest.mark.skipif(
+    VERSION < (1, 27, 0), reason="ONNX Runtime before 1.27 hides from a fused node what its subgraphs read"
+)
 
 
 def make(nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], **constants: np.ndarray) -> onnx.ModelProto:

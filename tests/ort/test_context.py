@@ -17,7 +17,7 @@ from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fill
 from hip_compiler.core.conversion.onnx_op import CONVERTERS
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.ort import PROVIDER, compile_context, library_path, register
-from hip_compiler.toolchain import find_compiler
+from hip_compiler.toolchain import find_compiler, native_level
 from hip_compiler.version import VERSION
 from tests.ort.models import COLUMNS, INNER, check, islands, plain, product, session, values
 from tests.runtime.test_native_artifact import with_index
@@ -79,6 +79,22 @@ def test_it_runs_without_the_compiler(tmp_path: Path, embed: bool) -> None:
     alone(elsewhere / "c.onnx", product())
 
 
+def test_registering_needs_no_compiler(context: Path) -> None:
+    """`register()` where the MLIR bindings are missing: what was compiled before runs."""
+    code = """
+import sys
+sys.modules["torch_mlir"] = sys.modules["mlir"] = None
+import numpy as np, onnxruntime
+import hip_compiler.ort
+settings = onnxruntime.SessionOptions()
+settings.add_provider_for_devices(hip_compiler.ort.register(), {"strict": "1"})
+session = onnxruntime.InferenceSession(sys.argv[1], settings)
+assert session.run(None, {"x": np.ones((2, 64), np.float32)})[0].any()
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(context)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_command_line_makes_one(tmp_path: Path) -> None:
     path = saved(product(), tmp_path)
     words = [sys.executable, "-m", "hip_compiler.cli", "compile", str(path), "--ep-context", "--embed", "--strict"]
@@ -95,7 +111,7 @@ def test_a_session_makes_one_while_it_runs_itself(tmp_path: Path) -> None:
     alone(target, model)
 
 
-def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delitem(CONVERTERS, ("", "Erf"))
     made = compile_context(saved(islands(), tmp_path), tmp_path / "c.onnx")
     assert len(contexts(made)) == 3
@@ -106,6 +122,23 @@ def test_a_partial_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.code == ErrorCode.UNSUPPORTED
     assert "Erf (erf/one)" in str(caught.value)
     assert not (tmp_path / "d.onnx").exists()
+    capfd.readouterr()
+    session(str(made))
+    assert "assigned 3/5 nodes; on CPU: Erf (erf/one); Erf (" in capfd.readouterr().err
+    refused(made, "HIPC0200: strict=1, but assigned 3/5 nodes; on CPU: Erf (erf/one)", strict="1")
+
+
+def test_an_older_one_is_replaced_or_stays(tmp_path: Path) -> None:
+    path = saved(product(), tmp_path)
+    made = compile_context(path, tmp_path / "c.onnx", embed=True)
+    before = made.read_bytes()
+    with pytest.raises(HipCompilerError) as caught:
+        compile_context(path, made, opt_level=7)
+    assert caught.value.code == ErrorCode.USAGE
+    assert made.read_bytes() == before
+    compile_context(path, made)
+    assert made.read_bytes() != before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.onnx", "c_0.so", "m.onnx"]
 
 
 def test_nothing_to_compile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +195,13 @@ def refused(context: Path, *messages: str, **options: str) -> None:
         session(str(context), options)
     for message in messages:
         assert message in str(caught.value)
+
+
+def test_one_for_a_level_of_cpus(tmp_path: Path) -> None:
+    made = compile_context(saved(product(), tmp_path), tmp_path / "c.onnx", cpu=native_level().name)
+    alone(made, product())
+    with pytest.raises(HipCompilerError, match="cannot be made a context model"):
+        compile_context(tmp_path / "m.onnx", tmp_path / "d.onnx", cpu="abacus")
 
 
 def test_another_target_is_refused(context: Path) -> None:

@@ -22,7 +22,21 @@ from hip_compiler.ort import PROVIDER, register
 from hip_compiler.ort.claim import LEFT, Claim, claim, divide
 from hip_compiler.ort.graph import reads
 from hip_compiler.registry.registry import load_registry
-from tests.ort.models import COLUMNS, INNER, check, islands, make, node, plain, product, session, source, values
+from tests.ort.models import (
+    BY_NAME,
+    COLUMNS,
+    INNER,
+    check,
+    islands,
+    make,
+    needs_outer_values,
+    node,
+    plain,
+    product,
+    session,
+    source,
+    values,
+)
 
 
 @pytest.fixture
@@ -93,6 +107,13 @@ def test_what_stays_is_told_with_its_reason(without_erf: None) -> None:
     assert all("no conversion for this operator" in line for line in found.left)
 
 
+def test_nodes_of_another_provider_are_no_part_of_a_group() -> None:
+    """Nor are they on the CPU; the groups go around them."""
+    loaded = LoadedModel(onnx.shape_inference.infer_shapes(product()), (), "a test")
+    found = claim(loaded, CompileOptions(), load_registry(()), taken=frozenset({1}))
+    assert found == Claim((0, LEFT, 1), ())
+
+
 def test_a_long_list_is_cut_short() -> None:
     found = Claim((), tuple(f"Op (node{number}): reason" for number in range(20)))
     assert found.sentence.endswith("Op (node11): reason; and 8 more")
@@ -128,7 +149,7 @@ def test_a_whole_session_says_nothing(capfd: pytest.CaptureFixture[str]) -> None
     assert "assigned" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("by_name", [False, True], ids=["devices", "name"])
+@pytest.mark.parametrize("by_name", [pytest.param(False, id="devices"), BY_NAME])
 def test_strict_is_an_error(without_erf: None, by_name: bool) -> None:
     with pytest.raises(Exception) as caught:
         if by_name:
@@ -170,6 +191,7 @@ def branches(op: str) -> onnx.ModelProto:
     return make(nodes, inputs, {"y": ["n", COLUMNS]}, w=values(INNER, COLUMNS), c=values(1, COLUMNS))
 
 
+@needs_outer_values
 def test_control_flow_is_taken_whole() -> None:
     model = branches("Exp")
     made = session(model, {"strict": "1"})
@@ -177,6 +199,7 @@ def test_control_flow_is_taken_whole() -> None:
         check(made, model, {"x": values(3, INNER), "flag": np.array(flag)})
 
 
+@needs_outer_values
 def test_or_left_whole(without_erf: None, capfd: pytest.CaptureFixture[str]) -> None:
     model = branches("Erf")
     made = session(model)
@@ -184,6 +207,32 @@ def test_or_left_whole(without_erf: None, capfd: pytest.CaptureFixture[str]) -> 
     assert "assigned 2/3 nodes; on CPU: If (choice): Erf: no conversion" in printed
     for flag in (True, False):
         check(made, model, {"x": values(3, INNER), "flag": np.array(flag)})
+
+
+def test_attributes_that_are_not_handed_over_keep_a_node_out(capfd: pytest.CaptureFixture[str]) -> None:
+    """The type of an empty optional value, of which ONNX Runtime's interface for providers knows nothing."""
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", INNER])
+    empty = helper.make_node("Optional", [], ["o"], name="empty", type=tensor)
+    model = make([empty, node("OptionalHasElement", "o", "has"), node("Exp", "x", "y")], {"x": ["n", INNER]}, {})
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", INNER]))
+    model.graph.output.append(helper.make_tensor_value_info("has", TensorProto.BOOL, []))
+    made = session(model)
+    printed = capfd.readouterr().err
+    assert "Optional (empty): " in printed
+    outputs = made.run(None, {"x": values(2, INNER)})
+    np.testing.assert_allclose(outputs[0], np.exp(values(2, INNER)), rtol=1e-5)
+    assert not outputs[1]
+
+
+def test_lists_of_text_are_handed_over(capfd: pytest.CaptureFixture[str]) -> None:
+    encoder = helper.make_node(
+        "LabelEncoder", ["x"], ["y"], name="labels", domain="ai.onnx.ml", keys_int64s=[1, 2], values_strings=["a", "bc"]
+    )
+    model = make([encoder], {"x": (TensorProto.INT64, [3])}, {"y": (TensorProto.STRING, [3])})
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
+    made = session(model)
+    assert "ai.onnx.ml::LabelEncoder (labels): " in capfd.readouterr().err
+    assert made.run(None, {"x": np.array([2, 1, 2])})[0].tolist() == ["bc", "a", "bc"]
 
 
 def test_an_initialiser_that_a_feed_may_replace() -> None:
@@ -236,3 +285,13 @@ assert "hip_compiler" not in sys.modules
 def test_plain_sessions_are_what_they_were() -> None:
     register()
     assert plain(product()).get_providers() == ["CPUExecutionProvider"]
+
+
+def test_the_claim_knows_what_the_target_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation that the conversion makes and the target's runtime does not have."""
+    monkeypatch.setattr(
+        "hip_compiler.core.prepare.callable_symbols", lambda registry, target: frozenset({"hipc_matmul"})
+    )
+    found = claimed(product())
+    assert found.groups == (0, 0, LEFT)
+    assert found.left == ("Softmax (softmax): hip.softmax: target 'host' does not implement hip.softmax yet",)

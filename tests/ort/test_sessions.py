@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -15,9 +17,9 @@ import onnxruntime
 import pytest
 
 import hip_compiler
-from hip_compiler.ort import OPTIONS, PROVIDER, connect, register
-from hip_compiler.ort.provider import PROGRAMS
-from tests.ort.models import COLUMNS, INNER, check, make, node, plain, product, session, source, values
+from hip_compiler.ort import OPTIONS, PROVIDER, compile_context, connect, register
+from hip_compiler.ort.bridge import PROGRAMS
+from tests.ort.models import BY_NAME, COLUMNS, INNER, check, make, node, plain, product, session, source, values
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,28 @@ def test_registering_again_adds_no_device() -> None:
     assert len(register()) == len(register()) == 1
 
 
-def test_by_name(model: onnx.ModelProto) -> None:
+def test_sessions_outlive_their_registration() -> None:
+    """ONNX Runtime does not refuse to unregister a library that sessions use. In a process of its own."""
+    code = """
+import sys
+import numpy as np, onnxruntime
+import hip_compiler.ort
+from tests.ort.models import product, session
+feeds = {"x": np.ones((2, 64), np.float32)}
+first = session(product())
+expected = first.run(None, feeds)[0]
+onnxruntime.unregister_execution_provider_library(hip_compiler.ort.PROVIDER)
+assert (first.run(None, feeds)[0] == expected).all() and expected.any()
+second = session(product())
+del first
+assert (second.run(None, feeds)[0] == expected).all()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("_", [BY_NAME])
+def test_by_name(model: onnx.ModelProto, _: bool) -> None:
     register()
     named = onnxruntime.InferenceSession(
         source(model), providers=[(PROVIDER, {"opt_level": "1"}), "CPUExecutionProvider"]
@@ -194,7 +217,7 @@ def test_extents_that_contradict_each_other_are_an_error() -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-@pytest.mark.parametrize("by_name", [False, True], ids=["devices", "name"])
+@pytest.mark.parametrize("by_name", [pytest.param(False, id="devices"), BY_NAME])
 def test_options_that_cannot_be_taken_are_errors(
     model: onnx.ModelProto, options: dict[str, str], message: str, by_name: bool
 ) -> None:
@@ -237,8 +260,9 @@ def test_other_weights_are_another_model(tmp_path: Path, model: onnx.ModelProto)
     check(session(other, options), other, {"x": values(2, INNER)})
 
 
-def test_a_cache_grows_in_its_own_buffer() -> None:
-    """Past and present of an attention in one buffer, step by step, as plain ONNX Runtime has it in two."""
+@pytest.mark.parametrize("how", ["compiled", "not shared", "context"])
+def test_a_cache_grows_in_its_own_buffer(how: str, tmp_path: Path) -> None:
+    """Past and present of an attention in one buffer, step by step, as plain ONNX Runtime has it."""
     heads, size, room = 2, 16, 12
     attention = node(
         "GroupQueryAttention", "q k v past_k past_v last total", "y present_k present_v", "attention",
@@ -248,7 +272,13 @@ def test_a_cache_grows_in_its_own_buffer() -> None:
     inputs: dict[str, Any] = {name: [1, "s", heads * size] for name in "qkv"}
     inputs |= {"past_k": cache, "past_v": cache, "last": (6, [1]), "total": (6, [])}
     model = make([attention], inputs, {"y": [1, "s", heads * size], "present_k": cache, "present_v": cache})
-    made, reference = session(model, {"strict": "1"}), plain(model)
+    assert hip_compiler.compile(model).metadata.shared == (("past_k", "present_k"), ("past_v", "present_v"))
+    reference = plain(model)
+    if how == "context":
+        onnx.save(model, tmp_path / "m.onnx")
+        made = session(str(compile_context(tmp_path / "m.onnx", tmp_path / "c.onnx", strict=1)))
+    else:
+        made = session(model, {"strict": "1", "kv_share": str(int(how == "compiled"))})
     buffers = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(cache, np.float32)) for name in ("k", "v")}
     own = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(cache, np.float32)) for name in ("k", "v")}
     for step, length in enumerate((3, 1, 1)):

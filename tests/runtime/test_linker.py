@@ -218,7 +218,7 @@ def test_what_the_build_did_not_make(built: Path, damage: Any, code: ErrorCode, 
 
 def test_models_share_the_runtime(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = native.find
-    monkeypatch.setattr(native, "find", lambda: find(built))
+    monkeypatch.setattr(native, "find", lambda cpu: find(built, cpu))
     constants = np.array([1, 2], np.float32)
     programs.save(tmp_path / "a.hipc", programs.affine_program(8), write_constants=lambda path: constants.tofile(path))
     programs.save(

@@ -17,7 +17,7 @@ import hip_compiler
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import Artifact, Bitcode, NativeArtifact, Session, link_native, native_file, publish
-from hip_compiler.toolchain import lld
+from hip_compiler.toolchain import levels, lld
 from hip_compiler.version import VERSION
 from tests.runtime import programs
 
@@ -117,6 +117,24 @@ def test_constants_are_mapped_from_the_file(tmp_path: Path) -> None:
     made = artifact(tmp_path, programs.affine_program(12), constants=constants.tobytes())
     with Session(link_native(made)) as session:
         assert session.run({"x": [10.0, 20.0, 30.0]})["y"].tolist() == [21, 42, 63]
+
+
+def test_one_for_a_level_runs_on_every_cpu_of_it(model: onnx.ModelProto, native: Path, tmp_path: Path) -> None:
+    level = levels.native_level()
+    with hip_compiler.compile(model, format="native", cpu=level.name, output=tmp_path / "level.so") as session:
+        x = np.random.default_rng(0).standard_normal((5, 64)).astype(np.float32)
+        with hip_compiler.load(native) as exact:
+            np.testing.assert_allclose(session.run({"x": x})["y"], exact.run({"x": x})["y"], rtol=1e-5, atol=1e-7)
+    made = NativeArtifact.load(tmp_path / "level.so")
+    # Every one of them is an instruction set of this machine, and there are no others.
+    assert set(made.flags) <= set(Path("/proc/cpuinfo").read_text().split())
+    assert len(made.flags) == len(level.requires)
+
+
+def test_an_unknown_cpu_lists_those_there_are(model: onnx.ModelProto) -> None:
+    message = refused(ErrorCode.USAGE, lambda: hip_compiler.compile(model, format="native", cpu="abacus"))
+    assert f"native, {levels.levels_of(levels.host_architecture())[0].name}" in message
+    assert "format='native'" in refused(ErrorCode.USAGE, lambda: hip_compiler.compile(model, cpu="x86-64-v3"))
 
 
 def test_an_override_of_a_plugin_wins(tmp_path: Path) -> None:

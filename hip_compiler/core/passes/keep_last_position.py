@@ -41,7 +41,12 @@ class KeepLastPosition:
             )
             block = function.regions[0].blocks[0]
             terminator = block.operations[len(block.operations) - 1].operation
-            self._cut(terminator, self._position(function, len(terminator.operands)), context)
+            position = self._position(function, len(terminator.operands))
+            if _rank(terminator.operands[position]) not in (3, None) or self._declared_rank(function, position) != 3:
+                raise HipCompilerError(
+                    ErrorCode.PASS_OPTION, f"output '{self.output}' is not known to be [batch, position, ...] of rank 3"
+                )
+            self._cut(terminator, position, context)
             inputs = [argument.type for argument in block.arguments]
             results = [value.type for value in terminator.operands]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
@@ -57,12 +62,13 @@ class KeepLastPosition:
             )
         return names.index(self.output)
 
+    def _declared_rank(self, function: Any, position: int) -> int | None:
+        """Rank of the output: operators of other domains have no shape inference, but the author says the shape."""
+        entry = _list(function.attributes, "res_attrs")[position]
+        return len(entry["onnx.dims"]) if "onnx.dims" in entry else None
+
     def _cut(self, terminator: Any, position: int, context: PassContext) -> None:
         value = terminator.operands[position]
-        if not _has_positions(value):
-            raise HipCompilerError(
-                ErrorCode.PASS_OPTION, f"output '{self.output}' is {value.type}: it has no axis of positions"
-            )
         user, operand = terminator, position
         chain = []
         while (source := _position_wise(value)) is not None:
@@ -95,27 +101,23 @@ def _list(attributes: Any, name: str) -> Any:
     return attributes[name] if name in attributes else ()  # noqa: SIM401 - the bindings' maps have no `get`
 
 
-def _has_positions(value: Any) -> bool:
-    extents = shape_of(value.type)
-    return extents is not None and len(extents) == 3
-
-
 def _position_wise(value: Any) -> int | None:
-    """Operand that decides a value position by position; None where there is no such operand, or other users."""
+    """Operand that decides a value position by position, and has its rank; None where there is none, or other users."""
     owner = value.owner
     if isinstance(owner, ir.Block) or sum(1 for _ in value.uses) != 1:
         return None
     op = owner.operation
     name, domain = op.name.removeprefix(PREFIX), domain_of(op)
+    found: int | None
     if (name == "MatMulNBits" and domain == "com.microsoft") or (not domain and name in _UNARY):
-        found: int | None = 0
+        found = 0
     elif not domain and name == "MatMul":
         found = 0 if _rank(op.operands[1]) == 2 else None
     elif not domain and name in _BINARY:
         found = next((i for i in (0, 1) if _rank(op.operands[1 - i]) in (0, 1)), None)
     else:
-        return None
-    return found if found is not None and _has_positions(op.operands[found]) else None
+        found = None
+    return found
 
 
 def _rank(value: Any) -> int | None:
@@ -124,7 +126,10 @@ def _rank(value: Any) -> int | None:
 
 
 def _one_position(kind: Any) -> Any:
-    extents = list(shape_of(kind) or ())
+    known = shape_of(kind)
+    if known is None:
+        return kind
+    extents = list(known)
     extents[AXIS] = 1
     dynamic = ir.ShapedType.get_dynamic_size()
     return ir.RankedTensorType.get([dynamic if extent is None else extent for extent in extents], kind.element_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,32 @@ from hip_compiler.core.passes.walk import operations_named
 OPERATION = "hip.matmul_nbits"
 
 
-def pack_quantized(module: Any, context: PassContext) -> None:
-    """Products of `hip.matmul_nbits` whose weights, scales and zero points are constant get them packed."""
+@dataclass(frozen=True)
+class PackedMatrix:
+    """A product's right-hand side [k, n] before and after packing.
+
+    Attributes:
+        bits: of an element; 0: float32.
+        arrays: what was packed; floats are [n, k] under "weights".
+        keys: packed arrays in the constant pool.
+    """
+
+    n: int
+    k: int
+    bits: int
+    block: int
+    arrays: dict[str, np.ndarray]
+    keys: dict[str, str]
+
+
+def pack_quantized(module: Any, context: PassContext) -> list[PackedMatrix]:
+    """Products of `hip.matmul_nbits` whose weights, scales and zero points are constant get them packed.
+
+    Returns:
+        What was packed, and from what.
+    """
     packed: dict[tuple[str, str, int, int], str] = {}
+    matrices = []
     for op in operations_named(module, OPERATION):
         definition = context.ops[op.name]
         parts = read_op(definition, op)
@@ -30,6 +54,8 @@ def pack_quantized(module: Any, context: PassContext) -> None:
         blocks = -(-parts.attributes["k"] // block)
         with ir.InsertionPoint(op), op.location:
             made: dict[str, Any] = {}
+            arrays: dict[str, np.ndarray] = {}
+            keys: dict[str, str] = {}
             for name, value in sources.items():
                 if value is None:
                     made[name] = None
@@ -39,12 +65,15 @@ def pack_quantized(module: Any, context: PassContext) -> None:
                 if key not in packed:
                     layout = _pack(name, array, n=n, blocks=blocks, bits=bits, block=block)
                     packed[key] = context.constants.add(f"{_identity(value)}.packed", layout)
-                made[name] = _constant(packed[key], context.constants.get(packed[key]))
+                made[name] = constant_of(packed[key], context.constants.get(packed[key]))
+                arrays[name], keys[name] = array, packed[key]
             inputs = [made.get(name, value) for name, value in parts.inputs.items()]
             attributes = parts.attributes | {"packed": True}
             replacement = create_op(definition, inputs, list(parts.outputs.values()), attributes)
         op.results[0].replace_all_uses_with(replacement.results[0])
         op.erase()
+        matrices.append(PackedMatrix(n, parts.attributes["k"], bits, block, arrays, keys))
+    return matrices
 
 
 def _pack(name: str, array: np.ndarray, *, n: int, blocks: int, bits: int, block: int) -> np.ndarray:
@@ -109,7 +138,7 @@ def _identity(value: Any) -> str:
     return str(attributes["buffer"].value) if "buffer" in attributes else f"inline.{hash(value.owner)}"
 
 
-def _constant(key: str, array: np.ndarray) -> Any:
+def constant_of(key: str, array: np.ndarray) -> Any:
     element = ir.F32Type.get() if array.dtype == np.float32 else ir.IntegerType.get_signless(8)
     return ir.Operation.create(
         "hip.constant",

@@ -11,8 +11,10 @@ from hip_compiler.core.dialects.access import create_op, read_op
 from hip_compiler.core.dialects.hip.matmul import PANEL
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.core.passes.pack_quantized import pack_quantized
+from hip_compiler.core.passes.pack_quantized import PackedMatrix, pack_quantized
+from hip_compiler.core.passes.share_tables import share_tables
 from hip_compiler.core.passes.walk import operations_named
+from hip_compiler.core.passes.winograd import transformed_kernels
 
 FEATURE = "packed-weights"
 
@@ -21,8 +23,9 @@ FEATURE = "packed-weights"
 class PackWeights:
     """In: `hip.matmul` with a constant matrix on the right. Out: the same with the matrix in panels of columns,
     `[ceil(N / 32), K, 32]`, zero-padded, so that a kernel reads it in one stream; and `hip.matmul_nbits` with constant
-    weights likewise (`pack_quantized`). For targets with that feature. On devices the weights of `hip.linear` are
-    transposed.
+    weights likewise (`pack_quantized`). A table whose rows are the columns of such a matrix is read from there
+    (`share_tables`). Kernels of convolutions become points where the target has the feature for them (`winograd`). For
+    targets with that feature. On devices the weights of `hip.linear` are transposed.
     """
 
     def apply(self, module: Any, context: PassContext) -> None:
@@ -30,7 +33,8 @@ class PackWeights:
             _transpose(module, context)
         if FEATURE not in context.target.features:
             return
-        pack_quantized(module, context)
+        matrices = pack_quantized(module, context)
+        transformed_kernels(module, context)
         packed: dict[tuple[str, bool], str] = {}
         for op in operations_named(module, "hip.matmul"):
             definition = context.ops[op.name]
@@ -44,6 +48,8 @@ class PackWeights:
             columns = array.T if transposed else array
             if (source, transposed) not in packed:
                 packed[source, transposed] = context.constants.add(f"{source}.packed", pack(columns))
+                keys = {"weights": packed[source, transposed]}
+                matrices.append(PackedMatrix(columns.shape[1], columns.shape[0], 0, 0, {"weights": columns.T}, keys))
             key = packed[source, transposed]
             with ir.InsertionPoint(op), op.location:
                 shape = [-(-columns.shape[1] // PANEL), columns.shape[0], PANEL]
@@ -57,6 +63,7 @@ class PackWeights:
                 made = create_op(definition, inputs, list(parts.outputs.values()), attributes)
             op.results[0].replace_all_uses_with(made.results[0])
             op.erase()
+        share_tables(module, context, matrices)
 
 
 def _transpose(module: Any, context: PassContext) -> None:

@@ -14,6 +14,7 @@ from hip_compiler.registry.registry import Registry
 from hip_compiler.slots.builtin import DEFAULT
 
 ENTRY_POINT = "inference_compute"
+CUT = "onnx-keep-last-position"
 
 
 class PipelineWarning(UserWarning):
@@ -39,6 +40,13 @@ def plan_compile(registry: Registry, options: CompileOptions, context: Any) -> P
         return plan_text(registry, options, context, DEFAULT, "the built-in pipeline")
     elements = parse(text, origin)
     passes = Planner(registry, options, context, run_slots=False).plan(elements)
+    if options.last_position and all(step.name != CUT for step in passes):
+        raise HipCompilerError(
+            ErrorCode.USAGE,
+            f"last_position={options.last_position} has no effect",
+            why=f"{origin} replaces the built-in pipeline, and its text does not cut an output",
+            hint=f"put {CUT}{{output={options.last_position}}} into the text, after simplify-onnx",
+        )
     placed = {element.slot for element in elements}
     skipped = tuple(
         f"slot {request.slot}: {request.pipeline} ({registry.owner(request)})"

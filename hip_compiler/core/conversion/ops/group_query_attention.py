@@ -62,6 +62,7 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     _refuse_variants(op)
     heads, shared = op.attr("num_heads"), op.attr("kv_num_heads")
     new = _projections(op, heads, shared)
+    new = _normalised(emitter, op, new, heads, shared)
     q, k, q_first, k_first = new.q, new.k, new.q_first, new.k_first
     length = q.shape[1]
     past_k, past_v = op.optional(3), op.optional(4)
@@ -211,10 +212,9 @@ def _refuse_variants(op: OnnxOp) -> None:
         op.require(op.attr(name, "NONE") == "NONE", f"a quantised cache ({name} = {op.attr(name)})")
     op.require(op.attr("kv_cache_bit_width", 0) == 0, "a quantised cache (kv_cache_bit_width)")
     op.require(op.attr("qk_output", 0) == 0 and not op.wants(3), "the scores as an output")
-    for position, what in ((12, "k_scale"), (13, "v_scale"), (14, "q_norm_weight"), (15, "k_norm_weight")):
+    for position, what in ((12, "k_scale"), (13, "v_scale")):
         op.require(op.optional(position) is None, f"input {what}")
     op.require(op.optional(16) is None, "input query_seqlens")
-    op.ignore("qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon")
 
 
 def _projections(op: OnnxOp, heads: int, shared: int) -> Projections:
@@ -233,6 +233,31 @@ def _projections(op: OnnxOp, heads: int, shared: int) -> Projections:
     for source in (k, v):
         op.require(source.rank == 3 and source.shape[2].value == shared * size, "keys or values of another head size")
     return Projections(q, k, v, size, 0, 0, 0)
+
+
+def _normalised(emitter: Emitter, op: OnnxOp, new: Projections, heads: int, shared: int) -> Projections:
+    """Heads of q and k, divided by their root mean squares and scaled, where the operator has the scales."""
+    scales = op.optional(14), op.optional(15)
+    op.require((scales[0] is None) == (scales[1] is None), "a q_norm_weight without a k_norm_weight, or the reverse")
+    both = op.attr("qk_norm_epsilon", 1e-6)
+    epsilons = op.attr("q_norm_epsilon", both), op.attr("k_norm_epsilon", both)
+    if scales[0] is None:
+        return new
+    found = []
+    for source, first, count, scale, epsilon in zip(
+        (new.q, new.k), (new.q_first, new.k_first), (heads, shared), scales, epsilons, strict=True
+    ):
+        assert scale is not None
+        batch, length, columns = source.shape
+        width = dim(count * new.size)
+        if columns != width:
+            bounds = [dim(0), dim(0), dim(first)], [batch, length, width]
+            source = emitter.slice(source, *bounds, [1, 1, 1])
+        apart = emitter.reshape(source, (batch, length, dim(count), dim(new.size)))
+        inputs = {"x": apart, "scale": emitter.cast(scale, source.dtype)}
+        [normed] = emitter.hip("hip.rms_norm", inputs, [source.dtype], axis=3, epsilon=epsilon)
+        found.append(emitter.reshape(normed, (batch, length, width)))
+    return replace(new, q=found[0], k=found[1], q_first=0, k_first=0)
 
 
 def _past_lengths(emitter: Emitter, valid: Tensor, length: Dim, everything: Dim) -> Tensor:

@@ -17,12 +17,18 @@ from hip_compiler.core.dialects.hip.define import (
     same_rank,
 )
 from hip_compiler.registry.contributions import OpDef, OpShapes, TensorSpec
+from hip_compiler.shapes import dim
 
 
 def _rows(shapes: OpShapes) -> Sequence[TensorSpec]:
     table, per_byte = input_shape(shapes, "table"), 8 // shapes.attributes["bits"]
     result = (*input_shape(shapes, "indices"), *table[1:-1], table[-1] * per_byte)
     return (TensorSpec(result, input_dtype(shapes, "scales")),)
+
+
+def _packed_rows(shapes: OpShapes) -> Sequence[TensorSpec]:
+    """Float32; an operation made with destinations of another float type has theirs."""
+    return (TensorSpec((*input_shape(shapes, "indices"), dim(shapes.attributes["k"])), "f32"),)
 
 
 OPS: tuple[OpDef, ...] = (
@@ -47,6 +53,28 @@ OPS: tuple[OpDef, ...] = (
             same_element("scales", "y"),
             element("zeros", ("i8",)),
             positive("bits", "block"),
+        ),
+    ),
+    define(
+        "gather_packed",
+        "Rows of a table that is the packed right-hand side of a product: row r is column r of the matrix.",
+        ("table", "indices", "scales?", "zeros?"),
+        ("y",),
+        _packed_rows,
+        attributes=(
+            attribute("n", "int"),
+            attribute("k", "int"),
+            attribute("bits", "int", 0),
+            attribute("block", "int", 0),
+            attribute("zeros_outside", "bool", False),
+        ),
+        rules=(
+            element("table", ("f32", "i8")),
+            element("indices", INDICES),
+            element("scales", ("f32",)),
+            element("zeros", ("f32",)),
+            element("y", ("f32", "f16", "bf16")),
+            positive("n", "k"),
         ),
     ),
 )

@@ -1,0 +1,47 @@
+"""hip-compiler generate and bench-llm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hip_compiler.cli import main
+
+
+def test_generate_prints_text_and_speed(
+    llama: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path))
+    assert main(["generate", str(llama), "-p", "the of", "-n", "6"]) == 0
+    printed = capsys.readouterr()
+    assert "first after" in printed.err and "tokens/s" in printed.err
+    assert main(["generate", str(llama), "-p", "the of", "-n", "6", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["text"] + "\n" == printed.out and answer["ended_by"] in ("length", "end")
+    arguments = ["--temperature", "0.9", "--top-k", "9", "--top-p", "0.8", "--repetition-penalty", "1.2", "--seed", "1"]
+    assert main(["generate", str(llama), "-p", "is it", "--system", "be", "-n", "3", "--json", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["prompt_tokens"] > 6
+
+
+def test_generate_refuses_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", str(tmp_path), "-p", "x"]) == 1
+    assert "HIPC0103" in capsys.readouterr().err
+
+
+def test_bench_llm_prints_a_table(
+    llama: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path))
+    words = ["bench-llm", str(llama), "--prompts", "8", "4096", "--rounds", "1", "--threads", "1"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "hip-compiler" in out and "onnxruntime" in out and "bound of this machine" in out and "4096" not in out
+    assert main([*words, "--only", "--json"]) == 0
+    [record] = json.loads(capsys.readouterr().out)
+    [figure] = record["figures"]
+    assert figure["prompt"] == 8 and figure["tokens_per_second"] > 0
+    # 2 layers of qkv, o, gate, up, down, and the logits, float32.
+    products = 2 * (64 * 256 + 128 * 64 + 3 * 64 * 96) + 64 * 160
+    assert record["bounds"]["weight_bytes"] == 4 * products and record["bounds"]["operations"] == 2 * products
