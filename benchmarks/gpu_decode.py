@@ -2,8 +2,8 @@
 
 `HIP_PLATFORM=nvidia python -m benchmarks.gpu_decode build KEYS --out DIR` compiles shapes of `decoder_shapes` where
 there is a compiler: the program as a shared library for any x86-64-v3 CPU, device code beside it, and where each weight
-lies. `python benchmarks/gpu_decode.py run DIR KEYS` needs neither compiler nor MLIR nor llvmlite: PyTorch makes the weights and holds
-the device memory, ctypes runs the program.
+lies. `python benchmarks/gpu_decode.py run DIR KEYS` needs neither compiler nor MLIR nor llvmlite: PyTorch makes the
+weights and holds the device memory, ctypes runs the program.
 """
 
 from __future__ import annotations
