@@ -1,9 +1,9 @@
 """Decoder steps on a GPU through HIP's nvidia platform: numerics against float64, then time per token.
 
-`python -m benchmarks.gpu_decode build KEYS --out DIR` compiles shapes of `decoder_shapes` where there is a compiler:
-the program as a shared library for any x86-64-v3 CPU, device code beside it, and where each weight lies. `python
-benchmarks/gpu_decode.py run DIR KEYS` needs neither compiler nor MLIR nor llvmlite: PyTorch makes the weights and holds
-the device memory, ctypes runs the program.
+`HIP_PLATFORM=nvidia python -m benchmarks.gpu_decode build KEYS --out DIR` compiles shapes of `decoder_shapes` where
+there is a compiler: the program as a shared library for any x86-64-v3 CPU, device code beside it, and where each weight
+lies. `python benchmarks/gpu_decode.py run DIR KEYS` needs neither compiler nor MLIR nor llvmlite: PyTorch makes the
+weights and holds the device memory, ctypes runs the program.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import argparse
 import ctypes
 import importlib.util
 import json
-import os
 import statistics
 import sys
 import time
@@ -29,7 +28,6 @@ CPU = ("x86-64-v3", "+avx2,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 
 def build(key: str, out: Path, architecture: str) -> None:
     """Compile a shape into a folder: the program, its device code, its interface and the places of its weights."""
-    os.environ["HIP_PLATFORM"] = "nvidia"
     from benchmarks.decoder_shapes import SHAPES
     from benchmarks.decoder_shapes import build as build_model
     from hip_compiler.core import driver, prepare

@@ -76,12 +76,13 @@ class State:
         if constants is not None:
             files["constants.bin"] = constants
         self._files = files
+        self.target = 0
         self._map = self.abi.MapFile(self._find)
         self._give = self.abi.AllocateOutput(lambda *_: self.target)
         self.library = ctypes.CDLL(str((folder / PROGRAM).resolve()))
         self.library.hipc_last_error.restype = ctypes.c_char_p
         self.library.hipc_alloc_output.restype = self.library.hipc_constants.restype = ctypes.c_void_p
-        self.handle, self.target = ctypes.c_void_p(), 0
+        self.handle = ctypes.c_void_p()
         fs = self.abi.Files(None, self._map, 1, 0, int(capture))
         size = 0 if constants is None else constants.nbytes
         self._check(self.library.hipc_init(ctypes.byref(self.handle), ctypes.byref(fs), ctypes.c_int64(size)))

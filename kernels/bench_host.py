@@ -18,6 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from hip_compiler.core.passes.winograd import LEAST_CHANNELS, points
 from tests.kernels import harness
 
 MATMULS = (
@@ -127,6 +128,10 @@ def main() -> None:
                 operations,
                 seconds,
             )
+            if (kernel, stride, groups) == (3, 1, 1) and channels >= LEAST_CHANNELS:
+                inputs[1] = random(*points(inputs[1]).shape)  # type: ignore[arg-type]
+                seconds = measure("hipc_conv", inputs, random(1, filters, out, out), window, args)
+                report("  the same, from points", operations, seconds)
 
 
 if __name__ == "__main__":

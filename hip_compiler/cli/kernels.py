@@ -43,7 +43,7 @@ def _chosen(arguments: argparse.Namespace) -> tuple[Any, list[str]]:
 
 
 def _kernel_names(architecture: str, image: bytes) -> list[str]:
-    from hip_compiler.runtime import codeobject
+    from hip_compiler.toolchain import codeobject
 
     if architecture.startswith("sm_"):
         lines = image.decode().splitlines()

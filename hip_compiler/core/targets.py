@@ -47,7 +47,7 @@ def host_target(overridable: frozenset[str]) -> TargetContribution:
     return TargetContribution(
         name="host",
         summary="This machine's CPU: vectorised, threaded, no GPU needed.",
-        features=frozenset({"packed-weights"}),
+        features=frozenset({"packed-weights", "winograd"}),
         overridable=overridable,
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from hip_compiler.runtime import codeobject
 from hip_compiler.runtime.occupancy import waves_per_simd
+from hip_compiler.toolchain import codeobject
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def rows(architecture: str, image: bytes) -> list[Row]:
 
 
 def over_budget(found: Sequence[Row], budget: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """A line for each kernel with more scratch than `budget[architecture][kernel]` bytes; without one none is allowed."""
+    """A line for each kernel with more scratch than `budget[architecture][kernel]` bytes; else none is allowed."""
     lines = []
     for row in found:
         allowed = budget.get(row.architecture, {}).get(row.kernel, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hip_compiler.runtime.codeobject import KernelInfo
+from hip_compiler.toolchain.codeobject import KernelInfo
 
 
 @dataclass(frozen=True)

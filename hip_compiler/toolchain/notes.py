@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.runtime.codeobject import decode_metadata
+from hip_compiler.toolchain.codeobject import decode_metadata
 
 _SHT_NOTE = 7
 _SHF_EXCLUDE = 0x80000000

@@ -72,15 +72,16 @@ template <int COUNT> DEVICE void add_waves(f32 *sums, int split, int part) {
 // are packed, k is a multiple of 8, and rows of the weights of 16 bytes.
 template <class T, int BITS, int M, int ROWS>
 DEVICE void gemv(const T *a, const Weights &w, const T *bias, T *y, i64 m, i32 split) {
-  constexpr int COUNT = 128 / BITS, PART = LANE_VECTOR<T>;
+  // Four rows by 64 numbers would not fit the registers.
+  constexpr int COUNT = BITS == 2 && M > 1 ? 32 : 128 / BITS, WORDS = COUNT * BITS / 32, PART = LANE_VECTOR<T>;
   int part = (int)wave() % split;
   i64 first = ((i64)block() * (WAVES / split) + wave() / split) * ROWS, padded = w.blocks * w.block;
   i64 row_bytes = padded * BITS / 8, step = (i64)split * WAVE * COUNT;
   f32 sums[ROWS * M] = {};
   for (i64 at = ((i64)part * WAVE + lane()) * COUNT; at < padded; at += step) {
-    Vector<u32, 4> words[ROWS];
+    Vector<u32, WORDS> words[ROWS];
     UNROLL for (int r = 0; r < ROWS; r++)
-      words[r] = load_once<u32, 4>((const u32 *)(w.bytes + min(first + r, w.n - 1) * row_bytes + at * BITS / 8));
+      words[r] = load_once<u32, WORDS>((const u32 *)(w.bytes + min(first + r, w.n - 1) * row_bytes + at * BITS / 8));
     UNROLL for (int c = 0; c < COUNT / 16; c++) {
       i64 from = at + c * 16, block = (i64)((u32)from / (u32)w.block);
       f32 x[M][16], total[M] = {};

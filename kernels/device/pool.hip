@@ -122,9 +122,9 @@ template <class T> DEVICE void pad(const T *x, const T *value, T *y, const Space
       inside = inside && source >= 0;
       offset += source * in.strides[axis];
     }
-    T fill = {};
-    if (!inside && value) fill = *value;
-    y[at] = inside ? x[offset] : fill;
+    if (inside) y[at] = x[offset];
+    else if (value) y[at] = *value;
+    else y[at] = T{};
   }
 }
 

@@ -14,6 +14,11 @@ int32_t bad_shape(hipc_context *context, const char *what, int64_t found, int64_
                     (long long)expected);
 }
 
+constexpr int64_t WINOGRAD_POINTS = 36;
+
+// Whether the weights are points of kernels of 3 x 3; see conv_winograd.
+bool is_transformed(const Conv &conv) { return conv.x->rank == 4 && conv.w->rank == 3; }
+
 int32_t read_arguments(hipc_context *context, Conv &conv, const int64_t *strides, int64_t num_strides, const int64_t *pads,
                        int64_t num_pads, const int64_t *dilations, int64_t num_dilations, int64_t groups) {
   const hipc_tensor *x = conv.x, *w = conv.w, *y = conv.y;
@@ -23,32 +28,38 @@ int32_t read_arguments(hipc_context *context, Conv &conv, const int64_t *strides
                       dtype_name(y->dtype));
   if (spatial < 1 || spatial > 3)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "conv with %d spatial dimensions; 1 to 3 are supported", spatial);
-  if (w->rank != x->rank || y->rank != x->rank || num_strides != spatial || num_dilations != spatial || num_pads != 2 * spatial)
+  bool transformed = is_transformed(conv);
+  if ((w->rank != x->rank && !transformed) || y->rank != x->rank || num_strides != spatial || num_dilations != spatial || num_pads != 2 * spatial)
     return hipc_error(context, HIPC_ERROR_SHAPE, "conv: ranks of w and y and the attributes do not fit x of rank %d", x->rank);
-  conv.images = x->shape[0], conv.groups = groups, conv.channels = w->shape[1];
-  if (groups < 1 || w->shape[0] % groups) return bad_shape(context, "the number of filters modulo group", 1, 0);
-  conv.filters = w->shape[0] / groups;
+  int64_t filters = w->shape[transformed ? 1 : 0];
+  if (transformed && (w->shape[0] != WINOGRAD_POINTS || w->shape[2] < x->shape[1] || groups != 1 || x->dtype != F32))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "conv: weights as points need 36 of them, one group and float32");
+  conv.images = x->shape[0], conv.groups = groups, conv.channels = transformed ? x->shape[1] : w->shape[1];
+  if (groups < 1 || filters % groups) return bad_shape(context, "the number of filters modulo group", 1, 0);
+  conv.filters = filters / groups;
   if (x->shape[1] != conv.channels * groups)
     return bad_shape(context, "the number of channels of x", x->shape[1], conv.channels * groups);
   if (y->shape[0] != conv.images) return bad_shape(context, "the number of images of y", y->shape[0], conv.images);
-  if (y->shape[1] != w->shape[0]) return bad_shape(context, "the number of channels of y", y->shape[1], w->shape[0]);
+  if (y->shape[1] != filters) return bad_shape(context, "the number of channels of y", y->shape[1], filters);
   for (int axis = 0; axis < 3; axis++) {
     conv.in[axis] = conv.out[axis] = conv.kernel[axis] = conv.strides[axis] = conv.dilations[axis] = 1;
     conv.pads[axis] = 0;
   }
   for (int32_t i = 0; i < spatial; i++) {
     int axis = 3 - spatial + i;
-    conv.in[axis] = x->shape[2 + i], conv.out[axis] = y->shape[2 + i], conv.kernel[axis] = w->shape[2 + i];
+    conv.in[axis] = x->shape[2 + i], conv.out[axis] = y->shape[2 + i], conv.kernel[axis] = transformed ? 3 : w->shape[2 + i];
     conv.strides[axis] = strides[i], conv.dilations[axis] = dilations[i], conv.pads[axis] = pads[i];
     if (strides[i] < 1 || dilations[i] < 1)
       return hipc_error(context, HIPC_ERROR_VALUE, "conv: strides and dilations must be positive");
+    if (transformed && (strides[i] != 1 || dilations[i] != 1))
+      return hipc_error(context, HIPC_ERROR_VALUE, "conv: weights as points need strides and dilations of 1");
     int64_t room = conv.in[axis] + pads[i] + pads[spatial + i] - (conv.kernel[axis] - 1) * dilations[i] - 1;
     int64_t expected = room < 0 ? 0 : room / strides[i] + 1;
     if (conv.out[axis] != expected) return bad_shape(context, "a spatial extent of y", conv.out[axis], expected);
   }
-  conv.in_size = extent(x, 2, x->rank), conv.out_size = extent(y, 2, y->rank), conv.taps = extent(w, 2, w->rank);
-  if (conv.bias && (elements(conv.bias) != w->shape[0] || conv.bias->dtype != y->dtype))
-    return bad_shape(context, "the number of elements of bias", elements(conv.bias), w->shape[0]);
+  conv.in_size = extent(x, 2, x->rank), conv.out_size = extent(y, 2, y->rank), conv.taps = transformed ? 9 : extent(w, 2, w->rank);
+  if (conv.bias && (elements(conv.bias) != filters || conv.bias->dtype != y->dtype))
+    return bad_shape(context, "the number of elements of bias", elements(conv.bias), filters);
   if (conv.residual && (elements(conv.residual) != elements(y) || conv.residual->dtype != y->dtype))
     return bad_shape(context, "the number of elements of residual", elements(conv.residual), elements(y));
   return HIPC_OK;
@@ -213,6 +224,7 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
   if (elements(y) == 0) return HIPC_OK;
   if (x->dtype == F64) return conv_plain(context, conv);
   if (x->dtype != F32 && x->dtype != F16 && x->dtype != BF16) return unsupported_dtype(context, "conv", x->dtype);
+  if (is_transformed(conv)) return conv_winograd(context, conv);
   if (conv.channels == 1 && conv.groups > 1) return conv_depthwise(context, conv);
   flatten_pointwise(conv);
   return run(context, conv);

@@ -25,6 +25,8 @@ Product conv_product(const Conv &conv, int64_t image, int64_t group);
 
 // One channel per group.
 int32_t conv_depthwise(hipc_context *context, const Conv &conv);
+// float32, kernels of 3 x 3 that are given as their points, [36, filters, channels and padding].
+int32_t conv_winograd(hipc_context *context, const Conv &conv);
 // float64, by plain loops.
 int32_t conv_plain(hipc_context *context, const Conv &conv);
 

@@ -1,37 +1,12 @@
-// hipc_conv_transpose. Output positions are split by their remainder modulo the stride: within one such phase, a kernel
-// tap adds the whole input line at one offset, so the inner loop is contiguous whatever the stride.
-#include "hipc_ops.h"
+// hipc_conv_transpose, as sums of lines; convolutions with many channels are matrix products instead.
+//
+// Output positions are split by their remainder modulo the stride: within one such phase, a kernel tap adds the whole
+// input line at one offset, so the inner loop is contiguous whatever the stride.
+#include "conv_transpose.h"
 
 using namespace hipc;
 
 namespace {
-
-constexpr int SPATIAL = 3;
-
-HIPC_INLINE int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
-// One to three spatial axes as three, the missing ones in front with extent 1.
-struct Geometry {
-  int64_t batch, channels_in, channels_out, group;
-  int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], pad[SPATIAL];
-  int64_t cells[SPATIAL]; // positions of one phase
-
-  int64_t in_size() const { return in[0] * in[1] * in[2]; }
-  int64_t out_size() const { return out[0] * out[1] * out[2]; }
-  int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t plane() const { return stride[0] * stride[1] * stride[2] * cells[0] * cells[1] * cells[2]; }
-};
-
-// Where a kernel tap lands along one axis: input i adds to cell i + offset of a phase, for i in [begin, end).
-struct Landing {
-  int64_t phase, offset, begin, end;
-};
-
-HIPC_INLINE Landing landing_of(const Geometry &g, int axis, int64_t tap) {
-  int64_t shift = tap * g.dilation[axis] - g.pad[axis], offset = floor_div(shift, g.stride[axis]);
-  int64_t begin = max((int64_t)0, -offset);
-  return {shift - offset * g.stride[axis], offset, begin, max(begin, min(g.in[axis], g.cells[axis] - offset))};
-}
 
 // target[i] += sum over `count` channels of w[c] * from[c * step + i]
 template <class C>
@@ -53,12 +28,12 @@ HIPC_INLINE void add_lines(C *target, const C *from, int64_t step, const C *w, i
 // Adds every input channel of the group to the phases of one output channel. `w` starts at the first input channel's
 // kernel for that output channel; the next input channel's is `w_step` further.
 template <class C>
-void accumulate(const Geometry &g, const C *x, const C *w, int64_t w_step, int64_t channels, C *phases) {
+void accumulate(const TransposedConv &g, const C *x, const C *w, int64_t w_step, int64_t channels, C *phases) {
   int64_t cell_count = g.cells[0] * g.cells[1] * g.cells[2];
   for (int64_t tap = 0; tap < g.kernel_size(); tap++) {
-    Landing d = landing_of(g, 0, tap / (g.kernel[1] * g.kernel[2]));
-    Landing h = landing_of(g, 1, tap / g.kernel[2] % g.kernel[1]);
-    Landing v = landing_of(g, 2, tap % g.kernel[2]);
+    Landing d = g.landing(0, tap / (g.kernel[1] * g.kernel[2]));
+    Landing h = g.landing(1, tap / g.kernel[2] % g.kernel[1]);
+    Landing v = g.landing(2, tap % g.kernel[2]);
     if (v.begin == v.end) continue;
     C *phase = phases + ((d.phase * g.stride[1] + h.phase) * g.stride[2] + v.phase) * cell_count;
     for (int64_t z = d.begin; z < d.end; z++)
@@ -71,7 +46,7 @@ void accumulate(const Geometry &g, const C *x, const C *w, int64_t w_step, int64
 }
 
 // Interleaves the phases into the output plane.
-template <class T> void emit(const Geometry &g, const Compute<T> *phases, Compute<T> bias, T *y) {
+template <class T> void emit(const TransposedConv &g, const Compute<T> *phases, Compute<T> bias, T *y) {
   int64_t cell_count = g.cells[0] * g.cells[1] * g.cells[2];
   for (int64_t z = 0; z < g.out[0]; z++)
     for (int64_t r = 0; r < g.out[1]; r++) {
@@ -86,10 +61,10 @@ template <class T> void emit(const Geometry &g, const Compute<T> *phases, Comput
 
 int32_t read_geometry(hipc_context *context, const hipc_tensor *x, const hipc_tensor *w, const hipc_tensor *bias,
                       const hipc_tensor *y, const int64_t *strides, const int64_t *pads, const int64_t *dilations,
-                      int64_t count, int64_t group, Geometry *g) {
+                      int64_t count, int64_t group, TransposedConv *g) {
   const char *op = "conv_transpose";
   int32_t axes = x->rank - 2;
-  if (axes < 1 || axes > SPATIAL || w->rank != x->rank || y->rank != x->rank || count != axes)
+  if (axes < 1 || axes > TransposedConv::AXES || w->rank != x->rank || y->rank != x->rank || count != axes)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "%s needs one to three spatial axes, rank is %d", op, x->rank);
   if (group < 1 || x->shape[1] % group || w->shape[0] != x->shape[1] || y->shape[0] != x->shape[0] ||
       y->shape[1] != w->shape[1] * group)
@@ -99,7 +74,7 @@ int32_t read_geometry(hipc_context *context, const hipc_tensor *x, const hipc_te
   *g = {x->shape[0], x->shape[1], y->shape[1], group, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0},
         {1, 1, 1}};
   for (int32_t i = 0; i < axes; i++) {
-    int32_t at = SPATIAL - axes + i;
+    int32_t at = TransposedConv::AXES - axes + i;
     if (strides[i] < 1 || dilations[i] < 1)
       return hipc_error(context, HIPC_ERROR_VALUE, "%s: strides and dilations must be positive", op);
     g->in[at] = x->shape[2 + i];
@@ -133,9 +108,11 @@ HIPC_EXPORT int32_t hipc_conv_transpose(hipc_context *context, const hipc_tensor
   HIPC_TRY(check_contiguous(context, op, x, w, bias, y));
   if (num_dilations != num_strides || num_pads != 2 * num_strides)
     return hipc_error(context, HIPC_ERROR_VALUE, "%s: strides, pads and dilations do not fit each other", op);
-  Geometry g;
+  TransposedConv g;
   HIPC_TRY(read_geometry(context, x, w, bias, y, strides, pads, dilations, num_strides, group, &g));
   if (elements(y) == 0) return HIPC_OK;
+  bool single = x->dtype == F32 || x->dtype == F16 || x->dtype == BF16;
+  if (single && is_product(g)) return conv_transpose_product(context, g, x, w, bias, y);
   return dispatch_float(context, op, x->dtype, [&]<class T>() -> int32_t {
     using C = Compute<T>;
     constexpr bool direct = __is_same(T, C);

@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from hip_compiler.runtime.native import FOLDER
 from hip_compiler.toolchain.device import build_images
 from tests.emulator import Device, Memory, Module, pack
+from tests.kernels.harness import CACHE
 
 SOURCES = Path(__file__).resolve().parents[2] / "kernels" / "device"
 ARCHITECTURES = ("gfx942", "gfx1151")
@@ -34,7 +34,7 @@ Argument = Any
 @cache
 def module(architecture: str, source: str) -> Module:
     """The code object of one source of `kernels/device`."""
-    image = build_images([SOURCES / f"{source}.hip"], FOLDER, [architecture], stem=f"test-{source}")[architecture]
+    image = build_images([SOURCES / f"{source}.hip"], CACHE, [architecture], stem=f"test-{source}")[architecture]
     return Device(architecture).load(image.read_bytes())
 
 

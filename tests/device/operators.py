@@ -18,7 +18,6 @@ import numpy as np
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.runtime import cpu
 from hip_compiler.runtime.jit import Program
-from hip_compiler.runtime.native import FOLDER
 from hip_compiler.toolchain.device import build_images
 from tests.device.machine import SOURCES
 from tests.fake_hip import FakeHip
@@ -45,7 +44,7 @@ def library(architecture: str, *sources: str) -> bytes:
     """A code object of some sources of `kernels/device`."""
     paths = [SOURCES / f"{source}.hip" for source in sources]
     stem = "test-" + "-".join(sources)
-    return build_images(paths, FOLDER, [architecture], stem=stem)[architecture].read_bytes()
+    return build_images(paths, host.CACHE, [architecture], stem=stem)[architecture].read_bytes()
 
 
 class _Context(gpu.Context):

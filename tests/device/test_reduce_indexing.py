@@ -104,3 +104,19 @@ def test_tensor_scatter_and_one_hot(make_hip: MakeHip) -> None:
         check(make_hip, "gfx1151", INDEXING, "hipc_tensor_scatter", inputs, [(past.shape, np.float16)], 2, mode)
     indices, values = np.array([[0, -1], [3, 9]], np.int32), np.array([2, 7], np.int64)
     check(make_hip, "gfx1151", INDEXING, "hipc_one_hot", [indices, values], [((2, 5, 2), np.int64)], 1)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_gather_of_a_quantised_table(make_hip: MakeHip, dtype: Any, bits: int) -> None:
+    """One index is outside the table: its row is zero."""
+    rng = np.random.default_rng(8)
+    rows, columns, block = 7, 48, 16
+    table = rng.integers(0, 256, (rows, columns * bits // 8)).astype(np.uint8)
+    scales = (rng.random((rows, columns // block)) * 0.1).astype(dtype)
+    zeros = rng.integers(0, 256, (rows, -(-(columns // block) * bits // 8))).astype(np.uint8)
+    indices = np.array([[0, -1, 6], [3, 9, 2]], np.int64)
+    for offsets, signed in ((zeros, 0), (None, 1)):
+        inputs = [table, indices, scales, offsets]
+        check(make_hip, "gfx1151", ("gather_quantized",), "hipc_gather_block_quantized", inputs,
+              [((2, 3, columns), dtype)], bits, block, 1 << (bits - 1) if not signed else 0, signed)  # fmt: skip

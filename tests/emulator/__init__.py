@@ -4,7 +4,7 @@ It models what a program computes: registers, lanes, LDS, barriers, matrix instr
 memory order. The decoder's tables and the pseudo-code of most instructions come from the `tinygrad` package.
 """
 
-from hip_compiler.runtime.codeobject import Argument, KernelInfo
+from hip_compiler.toolchain.codeobject import Argument, KernelInfo
 from tests.emulator.device import Device, Module, pack
 from tests.emulator.memory import Memory, OutOfBounds
 from tests.emulator.state import EmulationError

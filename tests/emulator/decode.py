@@ -50,6 +50,16 @@ def pseudocode(family: str) -> dict[str, str]:
     return {operation.name: text for operation, text in table.items()}
 
 
+def text_of(family: str, operation: str) -> str:
+    """Pseudo-code of an operation; the tables may have it under another encoding of the same one."""
+    table = pseudocode(family)
+    base = re.sub(r"_(E32|E64)$", "", operation)
+    for name in (operation, base, f"{base}_E32", f"{base}_E64"):
+        if name in table:
+            return table[name]
+    raise EmulationError(f"no pseudo-code for {operation}")
+
+
 def decode(family: str, data: bytes, address: int) -> Instruction:
     """The instruction at an address, from its first bytes."""
     from tests.emulator import control, loads, local, matrix, packed, scalar, vector

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hip_compiler.runtime import codeobject
-from hip_compiler.runtime.codeobject import KernelInfo
+from hip_compiler.toolchain import codeobject
+from hip_compiler.toolchain.codeobject import KernelInfo
 from tests.emulator.decode import FAMILIES
 from tests.emulator.launch import Launch, Program
 from tests.emulator.memory import Memory

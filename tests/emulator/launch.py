@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hip_compiler.runtime.codeobject import KernelInfo
+from hip_compiler.toolchain.codeobject import KernelInfo
 from tests.emulator.decode import FAMILIES, Instruction, decode
 from tests.emulator.memory import LocalMemory, Memory, OutOfBounds
 from tests.emulator.state import EXEC, EmulationError, Group, Waves

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulator.decode import pseudocode
+from tests.emulator.decode import text_of
 from tests.emulator.numeric import Array
 from tests.emulator.pseudocode import PseudoCodeError
 from tests.emulator.state import EXEC, VCC, EmulationError, Group
@@ -45,7 +45,7 @@ def make(word: Any, name: str, family: str) -> Callable[[Group], Any] | None:
         "VCC": mask_bits,
         "SCC": 1,
     }
-    text = pseudocode(family)[word.op.name]
+    text = text_of(family, word.op.name)
     try:
         translated = translate(text, tuple(widths.items()))
     except PseudoCodeError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.emulator import numeric, swizzle
-from tests.emulator.decode import pseudocode
+from tests.emulator.decode import text_of
 from tests.emulator.numeric import Array
 from tests.emulator.pseudocode import PseudoCodeError
 from tests.emulator.special import SPECIAL
@@ -140,7 +140,7 @@ class _Operation:
         widths = {f"S{number}": max(16, source.bits) for number, source in enumerate(self.sources)}
         self.old_bits = max(16, self.target.bits)
         widths |= {"D0": self.old_bits, "SIMM16": 16, "SIMM32": 32, "SCC": 1}
-        text = pseudocode(family)[self.word.op.name]
+        text = text_of(family, self.word.op.name)
         try:
             self.translated = translate(text, tuple(widths.items()))
         except PseudoCodeError as error:

@@ -42,6 +42,14 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 6, 3, 3), (6, 1, 3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1], "group": 6, "output_padding": [1, 1]}),
     ((1, 2, 2, 3, 4), (2, 3, 2, 3, 2), {"strides": [2, 1, 3], "pads": [1, 0, 1, 0, 1, 0]}),
     ((1, 1, 2), (1, 1, 1), {"strides": [5]}),
+    # Enough channels for products: panels whole and ragged, strides and dilations, groups, more rows than one block.
+    ((2, 8, 4, 8), (8, 3, 2, 2), {"strides": [2, 2]}),
+    ((1, 16, 5, 7), (16, 5, 4, 4), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ((1, 24, 3, 5), (24, 9, 3, 2), {"strides": [3, 1], "dilations": [1, 3], "output_padding": [2, 0]}),
+    ((2, 24, 4, 4), (24, 4, 3, 3), {"strides": [2, 3], "pads": [1, 0, 0, 2], "group": 3}),
+    ((1, 9, 70), (9, 70, 3), {"strides": [2], "pads": [1, 1]}),
+    ((1, 8, 2, 3, 4), (8, 2, 2, 3, 2), {"strides": [2, 1, 3], "pads": [1, 0, 1, 0, 1, 0]}),
+    ((1, 8, 3, 2), (8, 2, 2, 2), {"strides": [1, 1], "pads": [2, 2, 1, 1], "dilations": [3, 3]}),
 ]
 
 

@@ -114,6 +114,10 @@ def _reshape(op: OnnxOp, data: np.ndarray, target: np.ndarray) -> np.ndarray | N
     return data.reshape(shape)
 
 
+def _transpose(op: OnnxOp, data: np.ndarray) -> np.ndarray:
+    return np.transpose(data, op.attr("perm"))
+
+
 def _cast(op: OnnxOp, data: np.ndarray) -> np.ndarray | None:
     to = BY_ONNX[op.attr("to")]
     op.ignore("saturate", "round_mode")
@@ -223,6 +227,7 @@ RULES: dict[str, Rule] = {
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Reshape": _reshape,
+    "Transpose": _transpose,
     "Cast": _cast,
     "Identity": lambda op, data: data,
     "Add": _arithmetic(lambda a, b: a + b),

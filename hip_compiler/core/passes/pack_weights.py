@@ -14,6 +14,7 @@ from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.pack_quantized import PackedMatrix, pack_quantized
 from hip_compiler.core.passes.share_tables import share_tables
 from hip_compiler.core.passes.walk import operations_named
+from hip_compiler.core.passes.winograd import transformed_kernels
 
 FEATURE = "packed-weights"
 
@@ -23,7 +24,8 @@ class PackWeights:
     """In: `hip.matmul` with a constant matrix on the right. Out: the same with the matrix in panels of columns,
     `[ceil(N / 32), K, 32]`, zero-padded, so that a kernel reads it in one stream; and `hip.matmul_nbits` with constant
     weights likewise (`pack_quantized`). A table whose rows are the columns of such a matrix is read from there
-    (`share_tables`). For targets with that feature. On devices the weights of `hip.linear` are transposed.
+    (`share_tables`). Kernels of convolutions become points where the target has the feature for them (`winograd`). For
+    targets with that feature. On devices the weights of `hip.linear` are transposed.
     """
 
     def apply(self, module: Any, context: PassContext) -> None:
@@ -32,6 +34,7 @@ class PackWeights:
         if FEATURE not in context.target.features:
             return
         matrices = pack_quantized(module, context)
+        transformed_kernels(module, context)
         packed: dict[tuple[str, bool], str] = {}
         for op in operations_named(module, "hip.matmul"):
             definition = context.ops[op.name]

@@ -15,7 +15,10 @@ from hip_compiler.registry.contributions import (
     OpShapes,
     TensorSpec,
 )
-from hip_compiler.shapes import Dim, Shape
+from hip_compiler.shapes import Dim, Shape, dim
+
+POINTS = 36
+"""Points of a kernel of 3 x 3 in Winograd's F(4 x 4, 3 x 3)."""
 
 
 def conv_extent(extent: Dim, kernel: Dim | int, stride: int, dilation: int, before: int, after: int) -> Dim:
@@ -48,11 +51,15 @@ def spatial_extents(
 def reify_conv(shapes: OpShapes) -> list[TensorSpec]:
     """`x [N, C, spatial...]`, `w [M, C / group, kernel...]` to `[N, M, spatial...]`.
 
+    Kernels of 3 x 3 may be given as their points, `[36, M, C and padding]`.
+
     Raises:
         ValueError: ranks, channels or attributes that do not fit.
     """
     x, w, attributes = shapes.inputs["x"], shapes.inputs["w"], shapes.attributes
     assert x is not None and w is not None
+    if is_transformed(len(x), len(w)):
+        w = (w[1], x[1], dim(3), dim(3))
     if len(w) != len(x):
         raise ValueError(f"input of rank {len(x)}, weights of rank {len(w)}")
     channels, wanted = x[1].value, (w[1] * attributes["group"]).value
@@ -64,9 +71,22 @@ def reify_conv(shapes: OpShapes) -> list[TensorSpec]:
     return [TensorSpec((x[0], w[0], *extents), dtype)]
 
 
+def is_transformed(x_rank: int, w_rank: int) -> bool:
+    """Whether weights are points of kernels of 3 x 3, for Winograd's minimal filtering, rather than the kernels."""
+    return (x_rank, w_rank) == (4, 3)
+
+
 def verify_conv(op: Operation) -> str | None:
     """Element types, ranks, attribute lengths and values."""
-    return one_of(FLOATS)(op) or verify_window(op, list(op.operands[1].type.shape)[2:])
+    problem = one_of(FLOATS)(op)
+    x, w = op.operands[0].type, op.operands[1].type
+    if problem is None and is_transformed(x.rank, w.rank):
+        numbers = [*op.attributes["strides"], *op.attributes["dilations"]]
+        plain = int(op.attributes["group"]) == 1 if "group" in op.attributes else True
+        if w.shape[0] != POINTS or set(numbers) != {1} or not plain or str(x.element_type) != "f32":
+            return f"weights given as points need {POINTS} of them, f32, one group, strides and dilations of 1"
+        return verify_window(op, [3, 3])
+    return problem or verify_window(op, list(w.shape)[2:])
 
 
 def verify_window(op: Operation, kernel: Sequence[int]) -> str | None:
