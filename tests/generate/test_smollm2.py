@@ -110,7 +110,7 @@ def test_perplexity_is_that_of_onnx_runtime(key: str) -> None:
     other = perplexity(logits, tokens)
     print(f"{key}: perplexity {ours:.4f}, ONNX Runtime {other:.4f}, {100 * (ours / other - 1):+.3f}%")
     assert 3 < other < 200
-    # Activations rounded to 8 bits move the perplexity of either engine by some tenths of a percent off the exact graph's.
+    # Activations rounded to 8 bits move either perplexity by some tenths of a percent off the exact graph's.
     limit = 0.008 if "int" in key else 0.001
     assert abs(ours / other - 1) < limit
 
