@@ -1,7 +1,8 @@
 // Functions of the C library that generated kernels call and GPUs do not have. Everything is computed in double: what an
 // f32 function returns is correctly rounded but for rare ties, whatever the device's approximate instructions do.
-// Freestanding: the same source is compiled for every kind of device, and for the host by its tests.
-#include <stdint.h>
+// Freestanding, without headers: the same source is compiled for every kind of device.
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
 
 #define HIPC_DEVICE_MATH extern "C" __attribute__((const, nothrow))
 
