@@ -9,6 +9,7 @@ from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.contributions import Device, TargetContribution
 from hip_compiler.runtime import devicecode, native
+from hip_compiler.toolchain.device import AMD_ARCHITECTURES, NVIDIA_ARCHITECTURES
 
 AMD_FAMILIES = (
     "gfx9-generic",
@@ -21,25 +22,6 @@ AMD_FAMILIES = (
     "gfx12-generic",
 )
 """What a program is compiled for when no architecture is asked for: between them they cover every GPU of the list."""
-AMD = (
-    "gfx906",
-    "gfx908",
-    "gfx90a",
-    "gfx942",
-    "gfx950",
-    "gfx1030",
-    "gfx1100",
-    "gfx1101",
-    "gfx1102",
-    "gfx1103",
-    "gfx1150",
-    "gfx1151",
-    "gfx1152",
-    "gfx1200",
-    "gfx1201",
-    *(name for name in AMD_FAMILIES if name.endswith("generic")),
-)
-NVIDIA = ("sm_80", "sm_90")
 
 
 def host_target(overridable: frozenset[str]) -> TargetContribution:
@@ -73,8 +55,8 @@ def gpu_target(overridable: frozenset[str]) -> TargetContribution:
         overridable=overridable,
         device=Device(
             triple="amdgcn-amd-amdhsa" if amd else "nvptx64-nvidia-cuda",
-            architectures=AMD if amd else NVIDIA,
-            default=AMD_FAMILIES if amd else NVIDIA[:1],
+            architectures=AMD_ARCHITECTURES if amd else NVIDIA_ARCHITECTURES,
+            default=AMD_FAMILIES if amd else NVIDIA_ARCHITECTURES[:1],
             library=lambda architecture: devicecode.read().get(architecture),
             functions=lambda: native.device_functions("amdgcn" if amd else "nvptx64"),
         ),
