@@ -57,7 +57,7 @@ def _parts() -> Iterator[Finding]:
     yield _try("execution provider", _provider)
     # Only native artifacts and context models are made with it.
     yield _try("linker", _linker, "absent")
-    yield _gpus()
+    yield _try("GPUs", _gpus, "absent")
 
 
 def _try(check: str, action: Callable[[], str], otherwise: str = "bad") -> Finding:
@@ -89,16 +89,17 @@ def _native() -> str:
     return f"{found.bitcode} ({found.level})"
 
 
-def _gpus() -> Finding:
+def _gpus() -> str:
     """What HIP finds. A machine without a GPU lacks nothing that compiling needs."""
     from hip_compiler.runtime import device
 
     try:
         found = device.devices()
     except HipCompilerError as error:
-        return "GPUs", "absent", f"{error.what}: {error.why.splitlines()[0]}" if error.why else error.what
+        reason = f": {error.why.splitlines()[0]}" if error.why else ""
+        raise HipCompilerError(error.code, f"{error.what}{reason}") from error
     names = ", ".join(f"{gpu.number}: {gpu.architecture} {gpu.name} ({gpu.memory >> 30} GiB)" for gpu in found)
-    return "GPUs", "ok" if found else "absent", names or "HIP finds none"
+    return names or "HIP finds none"
 
 
 def _provider() -> str:
