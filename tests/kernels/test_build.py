@@ -150,7 +150,7 @@ def test_native_code_needs_no_compiler_support_library(level: str) -> None:
 def test_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     level = BUILD.native_level()
     monkeypatch.setattr(BUILD, "runtime_sources", lambda: (BUILD.HOST / "pool.cpp", BUILD.HOST / "runtime.cpp"))
-    built = BUILD.build_native(tmp_path, levels=[level])
+    built = BUILD.build_native(tmp_path, levels=[level], gpus=())
     manifest = json.loads((tmp_path / "native.json").read_text())
     assert manifest["abi_version"] == BUILD.abi_version() == ABI_VERSION
     assert manifest["levels"] == [
