@@ -110,6 +110,7 @@ def build() -> Any:
 # What tests run on every level: where the level decides how the code is written, not only how it is compiled.
 LEVELLED = (
     "conv.cpp",
+    "conv_winograd.cpp",
     "conv_depthwise.cpp",
     "conv_plain.cpp",
     "conversions.cpp",
