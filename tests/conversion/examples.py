@@ -82,7 +82,7 @@ EXAMPLES: dict[tuple[str, str], Example] = {
     (MICROSOFT, "MoE"): (["float[2,8]", "float[2,2]", "float[2,6,8]", "", "float[2,8,6]"], {"k": 1}),
     (MICROSOFT, "QMoE"): (
         ["float[2,32]", "float[2,2]", "uint8[2,48,16]", "float[2,48]", "", "uint8[2,32,24]", "float[2,32]"],
-        {"k": 1, "expert_weight_bits": 4, "weights_prepacked": 0},
+        {"k": 1, "expert_weight_bits": 4, "weights_prepacked": 0, "activation_type": "identity"},
     ),
     (MICROSOFT, "MultiHeadAttention"): (["float[1,2,4]", "float[1,3,4]", "float[1,3,4]"], {"num_heads": 2}),
     (MICROSOFT, "QGemm"): (["uint8[2,4]", *_BYTES, "uint8[4,3]", *_BYTES], {}),
