@@ -80,7 +80,7 @@ def hip_compiler_libraries():
 def hip_compiler_bitcode():
     return [BitcodeContribution("code", "hots", b"BC", "notarget_")]
 """,
-        ["HIPC0404", "code: target 'hots' is not registered; targets: host"],
+        ["HIPC0404", "code: target 'hots' is not registered; targets: amdgpu, host"],
     ),
 }
 
