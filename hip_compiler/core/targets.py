@@ -35,19 +35,9 @@ def host_target(overridable: frozenset[str]) -> TargetContribution:
 
 
 def gpu_target(overridable: frozenset[str]) -> TargetContribution:
-    """GPUs through HIP; HIP_PLATFORM says whose.
-
-    Raises:
-        HipCompilerError: `HIPC0800`, when HIP_PLATFORM is no platform of HIP.
-    """
+    """GPUs through HIP; HIP_PLATFORM says whose. One that HIP does not have is an error where the target is used."""
     platform = knobs.HIP_PLATFORM.read()
-    if platform not in ("amd", "nvidia"):
-        raise HipCompilerError(
-            ErrorCode.ENVIRONMENT,
-            f"{knobs.HIP_PLATFORM.name}={platform!r} is no platform of HIP",
-            hint="it is amd or nvidia; unset, it is amd",
-        )
-    amd = platform == "amd"
+    amd = platform != "nvidia"
     return TargetContribution(
         name="amdgpu",
         summary="AMD GPUs through HIP." if amd else "NVIDIA GPUs through HIP's nvidia platform.",
@@ -64,4 +54,13 @@ def gpu_target(overridable: frozenset[str]) -> TargetContribution:
 
 
 def _runtime(platform: str) -> Callable[[], Path]:
-    return lambda: native.gpu_runtime(platform)
+    def find() -> Path:
+        if platform not in ("amd", "nvidia"):
+            raise HipCompilerError(
+                ErrorCode.ENVIRONMENT,
+                f"{knobs.HIP_PLATFORM.name}={platform!r} is no platform of HIP",
+                hint="it is amd or nvidia; unset, it is amd",
+            )
+        return native.gpu_runtime(platform)
+
+    return find

@@ -13,6 +13,7 @@ import onnx.numpy_helper as numpy_helper
 import pytest
 
 import hip_compiler
+from hip_compiler.core.targets import gpu_target
 from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime import DeviceArray, Session
 from hip_compiler.runtime.native import FOLDER
@@ -216,3 +217,11 @@ def test_the_host_target_refuses_memory_of_a_device() -> None:
         bound = host.bind_device({"x": array}, {"y": DeviceArray(1 << 20, (8, 4), np.float32, (10, 0))})
         with pytest.raises(HipCompilerError, match="input 'x' is in device memory; the host target takes host memory"):
             bound.run()
+
+
+def test_a_platform_that_hip_does_not_have_stops_its_target_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIP_PLATFORM", "glide")
+    target = gpu_target(frozenset())
+    assert target.runtime_bitcode is not None
+    with pytest.raises(HipCompilerError, match="HIP_PLATFORM='glide' is no platform of HIP"):
+        target.runtime_bitcode()
