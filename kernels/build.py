@@ -84,8 +84,8 @@ def build_gpu(
     """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, or some sources of it, by platform of HIP."""
     arch = arch or host_architecture()
     chosen = gpu_sources() if sources is None else sources
-    # It shares headers with the host runtime; they are part of the cache's key.
-    includes = (INCLUDE, HOST)
+    # It shares headers with the host runtime and the device kernels; they are part of the cache's key.
+    includes = (INCLUDE, HOST, DEVICE)
     stem = "gpu" if sources is None else "gpu-part"
     return build_bitcode(chosen, out, gpu_levels(arch), includes, arch=arch, stem=stem, compiler=compiler)
 
