@@ -9,7 +9,7 @@ from hip_compiler.core.frontend.opsets import module_opsets, opset_of
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
-from hip_compiler.registry.contributions import BitcodeContribution, KernelContribution, TargetContribution
+from hip_compiler.registry.contributions import CallLowering, TargetContribution, contents
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
 
@@ -42,6 +42,24 @@ def plugin_bitcode(registry: Registry, target: TargetContribution) -> list[Bitco
         return entries
     kernels = [e for e in registry.kernels(target.name) if e.architecture == machine]
     return entries + [Bitcode(str(registry.owner(entry)), contents(entry)) for entry in kernels]
+
+
+def owners_of_ops(registry: Registry, target: TargetContribution) -> dict[str, str]:
+    """The plugin in words, by full name of each operation that a plugin implements on a target.
+
+    That is the plugin that registers the operation, or the one that overrides the runtime function of a built-in one.
+    """
+    overridden = {symbol: str(registry.owner(e)) for e in registry.bitcode(target.name) for symbol in e.overrides}
+    owners = {}
+    for dialect in registry.dialects:
+        owner = registry.owner(dialect)
+        for op in dialect.ops:
+            symbol = op.lowering.symbol if isinstance(op.lowering, CallLowering) else ""
+            if symbol in overridden:
+                owners[op.name] = overridden[symbol]
+            elif not owner.builtin:
+                owners[op.name] = str(owner)
+    return owners
 
 
 def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | None:
@@ -87,9 +105,3 @@ def claimants(error: UnsupportedError, registry: Registry) -> list[str]:
                 owner = registry.owner(claim)
                 found[f"{owner} claims {claim.domain}::{claim.op} from opset {claim.since} {until}"] = None
     return list(found)
-
-
-def contents(contribution: BitcodeContribution | KernelContribution) -> bytes:
-    """Contents of what a plugin brings."""
-    source = contribution.source
-    return source if isinstance(source, bytes) else source.read_bytes()

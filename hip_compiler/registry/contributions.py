@@ -165,6 +165,10 @@ class LaunchLowering:
     ``int64_t`` count), then per attribute, in order, an ``int64_t`` (int, bool, string by its choice index), a
     ``double``, or the first element of a list, followed by the address of its ``int64_t`` count.
 
+    On a target with a device the kernel takes the same by value, and then the number of elements, an ``int64_t``:
+    ``KERNEL(256) NAME(hipc_tensor x, hipc_tensor y, double factor, int64_t elements)``. Its threads share the elements
+    with the stride of the grid. An absent input has all fields 0; variadic operands and lists cannot be passed.
+
     Attributes:
         kernel: name of the kernel.
         cost: estimate of the scalar operations per element, which decides how work is shared.
@@ -293,6 +297,12 @@ class KernelContribution:
     architecture: str
     source: Path | bytes
     symbols: tuple[str, ...]
+
+
+def contents(contribution: BitcodeContribution | KernelContribution) -> bytes:
+    """Contents of what a plugin brings."""
+    source = contribution.source
+    return source if isinstance(source, bytes) else source.read_bytes()
 
 
 @dataclass(frozen=True)

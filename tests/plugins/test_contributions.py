@@ -181,6 +181,15 @@ class TestOverrides:
         rest = printed(site, "Softmax", "", plugins="")
         assert rest != str([42.0] * 6) and rest.startswith("[0.09")
 
+    def test_a_status_of_it_names_the_node_and_the_plugin(self, install: Install, tmp_path: Path) -> None:
+        plugin = self.plugin("acme", tmp_path)
+        code = FILL.format(name="hipc_softmax", value="0", before="", more=", int64_t, int64_t")
+        failing = code.replace("return HIPC_OK", "return HIPC_ERROR_VALUE")
+        site = install(replace(plugin, data={"code.bc": bitcode(failing, tmp_path)}))
+        text = printed(site, "Softmax", "")
+        assert text.startswith("HIPC0701")
+        assert "/node (softmax of plugin 'acme' of vendor-acme 1.0)" in text
+
     def test_two_plugins_that_override_one_symbol_are_both_named(self, install: Install, tmp_path: Path) -> None:
         site = install(self.plugin("one", tmp_path), self.plugin("two", tmp_path, "43"))
         done = site.cli("passes")

@@ -7,6 +7,7 @@ from pathlib import Path
 from hip_compiler.plugin import (
     BitcodeContribution,
     DialectContribution,
+    KernelContribution,
     Lazy,
     OnnxOpClaim,
     PassContribution,
@@ -19,6 +20,7 @@ from hip_compiler_vendor_add.add import ADD
 
 DOMAIN = "com.vendor"
 NATIVE = Path(__file__).with_name("_native")
+KERNELS = ("vendor_add_f32",)
 
 
 @hookimpl
@@ -44,5 +46,16 @@ def hip_compiler_dialects() -> list[DialectContribution]:
 
 @hookimpl
 def hip_compiler_bitcode() -> list[BitcodeContribution]:
-    file = NATIVE / f"vendor_add-{native_level().name}.bc"
-    return [BitcodeContribution("vendor_add", target="host", source=file, prefix="vendor_")]
+    host = NATIVE / f"vendor_add-{native_level().name}.bc"
+    (gpu,) = NATIVE.glob("vendor_add_gpu-*.bc")
+    return [
+        BitcodeContribution("vendor_add", target="host", source=host, prefix="vendor_"),
+        BitcodeContribution("vendor_add", target="amdgpu", source=gpu, prefix="vendor_"),
+    ]
+
+
+@hookimpl
+def hip_compiler_kernels() -> list[KernelContribution]:
+    files = sorted(file for form in ("co", "ptx") for file in NATIVE.glob(f"vendor_add-*.{form}"))
+    architectures = {file.stem.removeprefix("vendor_add-"): file for file in files}
+    return [KernelContribution("vendor_add", "amdgpu", a, file, KERNELS) for a, file in architectures.items()]
