@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hip_compiler.core.frontend.node import PREFIX, REFUSED, domain_of, unsupported
@@ -9,9 +11,10 @@ from hip_compiler.core.frontend.opsets import module_opsets, opset_of
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
-from hip_compiler.registry.contributions import CallLowering, TargetContribution, contents
+from hip_compiler.registry.contributions import CallLowering, Linker, TargetContribution, contents
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
+from hip_compiler.toolchain import link_shared
 
 
 def find_target(name: str, registry: Registry) -> TargetContribution:
@@ -67,6 +70,25 @@ def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | 
     if target.runtime_bitcode is None:
         return None
     return Bitcode(f"the runtime of {registry.owner(target)}", target.runtime_bitcode().read_bytes())
+
+
+def target_linker(registry: Registry, target: TargetContribution) -> Linker:
+    """The linker of a target. What it raises that is no message for users becomes one, which names its plugin."""
+    linker = target.linker or link_shared
+
+    def link(inputs: Sequence[Path], output: Path, *, exports: Sequence[str], libraries: Sequence[str]) -> None:
+        try:
+            linker(inputs, output, exports=exports, libraries=libraries)
+        except HipCompilerError:
+            raise
+        except Exception as error:
+            raise HipCompilerError(
+                ErrorCode.LINK,
+                f"the linker of target '{target.name}' of {registry.owner(target)} failed",
+                why=f"{type(error).__name__}: {error}",
+            ) from error
+
+    return link
 
 
 def refused_by_claims(module: Any, passes: PassContext) -> list[Unsupported]:

@@ -15,7 +15,7 @@ from typing import Any
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.codegen.device import take_device_code
-from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_runtime
+from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_linker, target_runtime
 from hip_compiler.core.device import choose_architectures, device_files, used_symbols
 from hip_compiler.core.frontend.load import ModelSource
 from hip_compiler.core.mlir import ir
@@ -104,9 +104,11 @@ def compile_native(
 ) -> tuple[NativeArtifact, CompileReport]:
     """Compile an ONNX model to a native artifact; arguments and errors as `compile_model` and `link_native`."""
     named(cpu)  # before the work, as it may be misspelt
+    registry = load_registry(options.plugins)
+    linker = target_linker(registry, find_target(options.target, registry))
     compiled = compile_model(model, options, progress=progress)
     with _Phases(compiled.report.phases, progress)("link"):
-        return link_native(compiled.artifact, output, cpu), compiled.report
+        return link_native(compiled.artifact, output, cpu, linker), compiled.report
 
 
 def _compile(

@@ -9,6 +9,7 @@ from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.contributions import Device, TargetContribution
 from hip_compiler.runtime import devicecode, native
+from hip_compiler.toolchain import link_shared
 from hip_compiler.toolchain.device import AMD_ARCHITECTURES, NVIDIA_ARCHITECTURES
 
 AMD_FAMILIES = (
@@ -31,6 +32,7 @@ def host_target(overridable: frozenset[str]) -> TargetContribution:
         summary="This machine's CPU: vectorised, threaded, no GPU needed.",
         features=frozenset({"packed-weights", "winograd"}),
         overridable=overridable,
+        linker=link_shared,
     )
 
 
@@ -50,6 +52,7 @@ def gpu_target(overridable: frozenset[str]) -> TargetContribution:
             library=lambda architecture: devicecode.read().get(architecture),
             functions=lambda: native.device_functions("amdgcn" if amd else "nvptx64"),
         ),
+        linker=link_shared,
     )
 
 

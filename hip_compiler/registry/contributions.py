@@ -324,6 +324,19 @@ class Device:
     functions: Callable[[], Path]
 
 
+class Linker(Protocol):
+    """Makes a shared library of a program; `hip_compiler.toolchain.link_shared` is one.
+
+    It is called with object files and static libraries, with the path to write to, with the names that other programs
+    see (everything else is private to the library), and with the shared libraries that plugins declare for the target,
+    by path or by the loader's name. A symbol that nothing defines is an error, as it is for the JIT.
+    """
+
+    def __call__(
+        self, inputs: Sequence[Path], output: Path, *, exports: Sequence[str], libraries: Sequence[str]
+    ) -> None: ...
+
+
 @dataclass(frozen=True)
 class TargetContribution:
     """A compilation target.
@@ -338,6 +351,7 @@ class TargetContribution:
         overridable: runtime functions that a plugin's bitcode may replace.
         device: the device that tensors live on and kernels run on; None: the host's memory and CPU. With a device,
             the runtime bitcode holds the operations that can be compiled.
+        linker: links native artifacts for it; None: lld, as for `host`.
     """
 
     name: str
@@ -347,6 +361,7 @@ class TargetContribution:
     architecture: str = ""
     overridable: frozenset[str] = frozenset()
     device: Device | None = None
+    linker: Linker | None = None
 
 
 @dataclass(frozen=True)

@@ -150,8 +150,13 @@ def check(contribution: Contribution) -> str | None:
             return missing if isinstance(missing, str) else None
         case BitcodeContribution(name=name, source=source) | KernelContribution(name=name, source=source):
             return f"{name}: {source} is not a file" if isinstance(source, Path) and not source.is_file() else None
-        case TargetContribution(name=name):
-            return None if PASS_NAME.fullmatch(name) else f"'{name}' is no name of a target"
+        case TargetContribution(name=name, runtime_bitcode=runtime, linker=linker):
+            if not PASS_NAME.fullmatch(name):
+                return f"'{name}' is no name of a target"
+            wrong = [
+                w for w, f in (("runtime_bitcode", runtime), ("linker", linker)) if f is not None and not callable(f)
+            ]
+            return f"target '{name}': {wrong[0]} is no function" if wrong else None
     return None
 
 

@@ -12,7 +12,7 @@ from hip_compiler.toolchain.levels import (
     native_level,
     runnable_levels,
 )
-from hip_compiler.toolchain.lld import find_linker
+from hip_compiler.toolchain.lld import find_linker, link_shared
 
 __all__ = [
     "LEVELS",
@@ -26,6 +26,7 @@ __all__ = [
     "host_architecture",
     "include_folder",
     "levels_of",
+    "link_shared",
     "native_level",
     "runnable_levels",
 ]

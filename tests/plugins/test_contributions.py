@@ -283,36 +283,6 @@ class TestKernels:
         assert "is not for riscv64" in done.stderr
 
 
-TARGET = """
-from pathlib import Path
-
-def runtime():
-    return Path(__file__).with_name("runtime.bc")
-
-
-@hookimpl
-def hip_compiler_targets():
-    return [TargetContribution("acme-cpu", "With a runtime of its own.", runtime)]
-"""
-
-
-class TestTargets:
-    """A target that brings its own runtime."""
-
-    def test_its_runtime_travels_with_the_artifact(self, install: Install, tmp_path: Path) -> None:
-        module = llvm.parse_bitcode(native.find().bitcode.read_bytes())
-        module.get_function("hipc_softmax").linkage = "weak_any"
-        wrong = bitcode(FILL.format(name="hipc_softmax", value="5", before="", more=", int64_t, int64_t"), tmp_path)
-        replacement = llvm.parse_bitcode(wrong)
-        replacement.triple, replacement.data_layout = module.triple, module.data_layout
-        module.link_in(replacement)
-        site = install(Distribution("acme", TARGET, data={"runtime.bc": module.as_bitcode()}))
-        assert printed(site, "Softmax", "", "acme-cpu") == str([5.0] * 6)
-        assert printed(site, "Softmax", "", "host").startswith("[0.09")
-        text = printed(site, "Softmax", "", "acme-gpu")
-        assert text.startswith("HIPC0502: there is no target 'acme-gpu'") and "acme-cpu, amdgpu, host" in text
-
-
 PIPELINES = """
 class Note:
     def apply(self, op, context):
