@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -79,9 +80,17 @@ def collect(owner: str, load: Callable[[], Any]) -> tuple[Contribution, ...]:
     return tuple(contributions)
 
 
+class _Manager(pluggy.PluginManager):
+    """pluggy looks at every name of a plugin with care, which is slow; most names of a module are no hooks."""
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        plain = isinstance(plugin, ModuleType) and not hasattr(vars(plugin).get(name), f"{hookspecs.PROJECT}_impl")
+        return None if plain else super().parse_hookimpl_opts(plugin, name)
+
+
 @cache
 def _manager() -> pluggy.PluginManager:
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager = _Manager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     return manager
 

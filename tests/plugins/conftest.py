@@ -172,7 +172,8 @@ def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
     def make(*distributions: Distribution) -> Site:
         scratch = tmp_path_factory.mktemp("site")
         site = Site(scratch / "packages", scratch)
-        pip_install(site.folder, *(distribution.write_wheel(scratch) for distribution in distributions))
+        if distributions:
+            pip_install(site.folder, *(distribution.write_wheel(scratch) for distribution in distributions))
         return site
 
     return make
