@@ -17,7 +17,9 @@ from hip_compiler.toolchain.lld import unresolved
 
 
 class Program:
-    """Object files, linked with the C library and libraries that are named. They have their own JIT, so that dropping them gives everything back.
+    """Object files, linked with the C library and with libraries that are named.
+
+    They have their own JIT, so that dropping them gives everything back.
 
     Args:
         images: ELF objects.
