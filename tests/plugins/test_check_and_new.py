@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.conftest import ROOT, Distribution, Site, marking, pip_install
+from tests.plugins.conftest import ROOT, Distribution, Site, marking
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """No plugin installed."""
-    return Site(tmp_path / "packages", tmp_path)
+    return Site.make(tmp_path)
 
 
 def checks(site: Site, path: Path) -> tuple[int, dict[str, str]]:
@@ -123,7 +123,7 @@ def test_a_new_plugin_passes_its_own_tests_and_the_check(site: Site, tmp_path: P
     done = site.cli("plugins", "new", "acme-fusion", "--in", str(tmp_path))
     folder = tmp_path / "hip-compiler-acme-fusion"
     assert done.returncode == 0 and str(folder) in done.stdout
-    pip_install(site.folder, folder)
+    site.install(folder)
     assert site.states()["hip-compiler-acme-fusion"]["state"] == "active"
     tests = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests"))
     assert tests.returncode == 0, tests.stdout

@@ -105,7 +105,7 @@ def test_its_options(sample: Site) -> None:
 
 @pytest.mark.parametrize("plugins", [None, ""])
 def test_it_is_absent_when_not_installed_or_not_selected(sample: Site, tmp_path: Path, plugins: str | None) -> None:
-    site = sample if plugins == "" else Site(tmp_path / "empty", tmp_path)
+    site = sample if plugins == "" else Site.make(tmp_path)
     assert "sample-count-ops" not in site.cli("passes", plugins=plugins).stdout
     done = site.cli("opt", "-p", "slot:AfterConvertOnnxToHip", plugins=plugins, stdin=IR)
     assert done.returncode == 0

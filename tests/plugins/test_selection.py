@@ -87,7 +87,7 @@ def test_the_plugins_table_says_what_became_of_each(site: Site) -> None:
 
 def test_without_plugins_the_command_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
     scratch = tmp_path_factory.mktemp("bare")
-    done = Site(scratch / "packages", scratch).cli("plugins")
+    done = Site.make(scratch).cli("plugins")
     assert (done.returncode, done.stdout) == (0, "no plugins are installed\n")
 
 
