@@ -3,7 +3,7 @@
 from hip_compiler.toolchain.bitcode import build_bitcode
 from hip_compiler.toolchain.compiler import Compiler, find_compiler
 from hip_compiler.toolchain.headers import include_folder
-from hip_compiler.toolchain.kernels import build_kernels, gpu_architectures
+from hip_compiler.toolchain.kernels import build_kernels, built_kernels, gpu_architectures
 from hip_compiler.toolchain.levels import (
     LEVELS,
     Level,
@@ -20,6 +20,7 @@ __all__ = [
     "Level",
     "build_bitcode",
     "build_kernels",
+    "built_kernels",
     "find_compiler",
     "find_linker",
     "gpu_architectures",

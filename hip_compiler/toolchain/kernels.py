@@ -30,6 +30,12 @@ def gpu_architectures() -> tuple[str, ...]:
     return named or ARCHITECTURES
 
 
+def built_kernels(folder: Path, stem: str = "kernels") -> dict[str, Path]:
+    """Files that `build_kernels` made in a folder, by architecture."""
+    files = sorted((*folder.glob(f"{stem}-*.co"), *folder.glob(f"{stem}-*.ptx")))
+    return {file.stem.removeprefix(f"{stem}-"): file for file in files}
+
+
 def build_kernels(
     sources: Sequence[Path],
     out: Path,
@@ -60,8 +66,8 @@ def build_kernels(
     folders = (device.include_folder(), headers.include_folder()) if include_dirs is None else include_dirs
     images = build_images(sources, out, chosen, folders, stem=stem, compiler=compiler)
     built = {architecture: out / image.name for architecture, image in images.items()}
-    for old in (*out.glob(f"{stem}-*.co"), *out.glob(f"{stem}-*.ptx")):
-        if old not in built.values() and old.stem.removeprefix(f"{stem}-") in ARCHITECTURES:
+    for architecture, old in built_kernels(out, stem).items():
+        if old not in built.values() and architecture in ARCHITECTURES:
             old.unlink()
     for architecture, image in images.items():
         shutil.copyfile(image, built[architecture])

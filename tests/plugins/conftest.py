@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = {"HIPC_BUILD_GPUS": "gfx1151,sm_90"}
+"""Plugins are built for two GPUs: they show what there is to show."""
 PREAMBLE = """
 import os
 from hip_compiler.plugin import (
@@ -137,8 +139,7 @@ class Site:
     def pip(self, *arguments: str | Path) -> None:
         """Run pip in it, without an index."""
         command = [sys.executable, "-m", "pip", "--python", self.python, "--disable-pip-version-check"]
-        # Kernels for two GPUs show what there is to show.
-        environment = {"HIPC_BUILD_GPUS": "gfx1151,sm_90", **os.environ}
+        environment = {**BUILD, **os.environ}
         done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
 
@@ -150,7 +151,11 @@ class Site:
         """A Python process of the environment."""
         ours = ("HIPDNN_", "HIPC_", "PYTHON")
         environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-        environment |= {"IMPORT_LOG": str(self.scratch / "imports"), "HIPC_CACHE_DIR": str(self.scratch / "cache")}
+        environment |= {
+            "IMPORT_LOG": str(self.scratch / "imports"),
+            "HIPC_CACHE_DIR": str(self.scratch / "cache"),
+            **BUILD,
+        }
         if plugins is not None:
             environment["HIPDNN_EP_COMPILER_PLUGINS"] = plugins
         return subprocess.run(

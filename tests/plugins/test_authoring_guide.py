@@ -56,8 +56,8 @@ def test_quotes_are_word_for_word(file: str, quote: str) -> None:
 
 
 def test_the_whole_sample_is_quoted() -> None:
-    files = [path for path in SAMPLE.rglob("*") if path.suffix in (".py", ".toml", ".cpp")]
-    assert len(files) == 8
+    files = [path for path in SAMPLE.rglob("*") if path.suffix in (".py", ".toml", ".cpp", ".hip")]
+    assert len(files) == 9
     for path in files:
         name = path.relative_to(ROOT).as_posix()
         quoted = {line for file, quote in blocks("quote") if file == name for line in quote.splitlines()}

@@ -15,7 +15,7 @@ from hip_compiler.plugin import (
     SlotRequest,
     hookimpl,
 )
-from hip_compiler.toolchain import native_level
+from hip_compiler.toolchain import built_kernels, native_level
 from hip_compiler_vendor_add.add import ADD
 
 DOMAIN = "com.vendor"
@@ -56,6 +56,5 @@ def hip_compiler_bitcode() -> list[BitcodeContribution]:
 
 @hookimpl
 def hip_compiler_kernels() -> list[KernelContribution]:
-    files = sorted(file for form in ("co", "ptx") for file in NATIVE.glob(f"vendor_add-*.{form}"))
-    architectures = {file.stem.removeprefix("vendor_add-"): file for file in files}
-    return [KernelContribution("vendor_add", "amdgpu", a, file, KERNELS) for a, file in architectures.items()]
+    files = built_kernels(NATIVE, "vendor_add")
+    return [KernelContribution("vendor_add", "amdgpu", gpu, file, KERNELS) for gpu, file in files.items()]
