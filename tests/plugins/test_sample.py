@@ -157,3 +157,10 @@ def test_its_kernel_runs_on_a_gpu_and_its_function_for_the_host_does_not(sample:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("HIPC0200: 1 node cannot be compiled")
     assert "plugin 'sample' of hip-compiler-sample 0.1.0 has no sample.cbrt for target 'amdgpu'" in done.stdout
+
+
+def test_its_verifier_refuses_other_elements(sample: Site) -> None:
+    program = ON_GPU.replace("TensorProto.FLOAT", "TensorProto.DOUBLE").replace('"amdgpu", arch=("gfx1151",)', "'host'")
+    cut = program.index("with compiled")
+    done = sample.run("-c", program[:cut] + 'compiled("Scale", factor=2.5)')
+    assert "elements are f64; only f32 can be scaled" in done.stderr

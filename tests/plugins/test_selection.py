@@ -141,6 +141,39 @@ def test_listing_plugins_loads_neither_llvm_nor_numpy(site: Site) -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_requests_run_in_the_order_of_the_plugins_and_of_each_ones_list(install: Install) -> None:
+    def asking(id_: str) -> Distribution:
+        code = """
+class Onward:
+    def apply(self, op, context):
+        print(type(self).__name__, op.name)
+
+class Each(Onward):
+    pass
+
+@hookimpl
+def hip_compiler_passes():
+    return [PassContribution("{0}-b", Onward, ""), PassContribution("{0}-a", Each, "", "func.func")]
+
+@hookimpl
+def hip_compiler_slot_requests():
+    slot = PipelineSlot.AFTER_POOL_ALLOCS
+    return [SlotRequest(slot, "{0}-b,func.func({0}-a)"), SlotRequest(slot, "{0}-b")]
+"""
+        return Distribution(id_, code.replace("{0}", id_))
+
+    site = install(asking("alpha"), asking("beta"))
+    text = "func.func private @f()\nfunc.func private @g()"
+    for plugins, order in ((None, ("alpha", "beta")), ("beta;alpha", ("beta", "alpha"))):
+        shown = json.loads(site.cli("pipeline", "--json", "slot:AfterPoolAllocs", plugins=plugins).stdout)
+        wanted = [text for id_ in order for text in (f"{id_}-b", f"func.func({id_}-a)", f"{id_}-b")]
+        assert [entry["pass"] for entry in shown] == wanted
+        done = site.cli("opt", "-p", "slot:AfterPoolAllocs", plugins=plugins, stdin=text)
+        # A pass of functions runs on each of them, one of modules once.
+        calls = ["Onward builtin.module", "Each func.func", "Each func.func", "Onward builtin.module"]
+        assert done.stdout.splitlines()[:8] == calls * 2, done.stderr
+
+
 def test_an_api_range_admits_this_version(install: Install) -> None:
     site = install(marking("wide", api="v1.v3"))
     assert site.states()["vendor-wide"]["state"] == "active"
