@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.toolchain import codeobject
@@ -27,6 +28,7 @@ class Image:
     kernels: Mapping[str, tuple[int, ...]]
 
 
+@lru_cache(maxsize=256)
 def read_image(data: bytes) -> Image:
     """Read a code object or PTX.
 
