@@ -118,11 +118,11 @@ class Site:
     scratch: Path
 
     @staticmethod
-    def make(scratch: Path) -> Site:
-        """A new environment with no plugin in it."""
+    def make(scratch: Path, source_tree: bool = True) -> Site:
+        """A new environment with no plugin in it; without the source tree, it has no hip-compiler either."""
         site = Site(scratch)
         venv.create(scratch / "venv", with_pip=False, symlinks=True)
-        outside = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(ROOT))
+        outside = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *([str(ROOT)] if source_tree else [])]
         (site.folder / "outside.pth").write_text("\n".join(dict.fromkeys(outside)) + "\n")
         return site
 
