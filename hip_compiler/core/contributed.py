@@ -75,6 +75,7 @@ def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | 
 def target_linker(registry: Registry, target: TargetContribution) -> Linker:
     """The linker of a target. What it raises that is no message for users becomes one, which names its plugin."""
     linker = target.linker or link_shared
+    name = f"the linker of target '{target.name}' of {registry.owner(target)}"
 
     def link(inputs: Sequence[Path], output: Path, *, exports: Sequence[str], libraries: Sequence[str]) -> None:
         try:
@@ -82,11 +83,9 @@ def target_linker(registry: Registry, target: TargetContribution) -> Linker:
         except HipCompilerError:
             raise
         except Exception as error:
-            raise HipCompilerError(
-                ErrorCode.LINK,
-                f"the linker of target '{target.name}' of {registry.owner(target)} failed",
-                why=f"{type(error).__name__}: {error}",
-            ) from error
+            raise HipCompilerError(ErrorCode.LINK, f"{name} failed", why=f"{type(error).__name__}: {error}") from error
+        if not output.is_file():
+            raise HipCompilerError(ErrorCode.LINK, f"{name} wrote no file")
 
     return link
 

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import cpu, native, objectfile
 from hip_compiler.runtime.abi import ENTRY_POINTS, SERVICES
 from hip_compiler.runtime.artifact import Artifact
@@ -51,8 +50,6 @@ def link_native(
         program = private.with_name(f"{private.name}.o")
         program.write_bytes(code.image)
         link([program, *runtime], private, exports=(*ENTRY_POINTS, *SERVICES), libraries=metadata.libraries)
-        if not private.is_file():
-            raise HipCompilerError(ErrorCode.LINK, f"the linker of target '{metadata.target}' wrote no file")
         append_files(private, metadata, chosen.name, chosen.flags or cpu_flags(), files)
 
     if output is not None:

@@ -132,7 +132,7 @@ def test_native_artifacts_are_linked_by_its_linker(acme: Site) -> None:
             "HIPC0501: the linker of target 'acme-cpu' of plugin 'acme' of vendor-acme 1.0 failed\n"
             "  why: OSError: the licence has run out",
         ),
-        ("pass", "HIPC0501: the linker of target 'acme-cpu' wrote no file"),
+        ("pass", "HIPC0501: the linker of target 'acme-cpu' of plugin 'acme' of vendor-acme 1.0 wrote no file"),
     ],
 )
 def test_a_linker_that_fails(install: Install, body: str, words: str) -> None:
