@@ -33,7 +33,9 @@ def gpu_architectures() -> tuple[str, ...]:
 def built_kernels(folder: Path, stem: str = "kernels") -> dict[str, Path]:
     """Files that `build_kernels` made in a folder, by architecture."""
     files = sorted((*folder.glob(f"{stem}-*.co"), *folder.glob(f"{stem}-*.ptx")))
-    return {file.stem.removeprefix(f"{stem}-"): file for file in files}
+    # The stem may be the start of another one.
+    named = {file.stem.removeprefix(f"{stem}-"): file for file in files}
+    return {architecture: file for architecture, file in named.items() if architecture in ARCHITECTURES}
 
 
 def build_kernels(
@@ -66,8 +68,8 @@ def build_kernels(
     folders = (device.include_folder(), headers.include_folder()) if include_dirs is None else include_dirs
     images = build_images(sources, out, chosen, folders, stem=stem, compiler=compiler)
     built = {architecture: out / image.name for architecture, image in images.items()}
-    for architecture, old in built_kernels(out, stem).items():
-        if old not in built.values() and architecture in ARCHITECTURES:
+    for old in built_kernels(out, stem).values():
+        if old not in built.values():
             old.unlink()
     for architecture, image in images.items():
         shutil.copyfile(image, built[architecture])
