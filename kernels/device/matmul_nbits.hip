@@ -132,26 +132,55 @@ template <class T, int BITS> DEVICE void gemv_any(const T *a, const Weights &w, 
   }
 }
 
+// Eight numbers of a row from `depth` on, all of one block, as elements; zeros from `end` on.
+template <class T, int BITS> DEVICE Vector<T, EACH> eight_of(const Weights &w, i64 row, i64 depth, i64 end) {
+  static_assert(EACH == 8, "as many numbers as are read at once");
+  Vector<T, EACH> value;
+  i64 block = depth / w.block;
+  f32 scale = scale_of(w, row, block), zero = zero_of<BITS>(w, row, block);
+  const u8 *from = w.bytes + row * (w.blocks * w.block * BITS / 8) + depth * BITS / 8;
+  u32 bits[2] = {};
+  if constexpr (BITS == 2) bits[0] = *(const u16 *)from;
+  else if constexpr (BITS == 4) bits[0] = *(const u32 *)from;
+  else bits[0] = ((const u32 *)from)[0], bits[1] = ((const u32 *)from)[1];
+  UNROLL for (int i = 0; i < EACH; i++) {
+    u32 q = bits[i * BITS / 32] >> (i * BITS % 32) & ((1u << BITS) - 1);
+    value[i] = depth + i < end ? narrow<T>(((f32)q - zero) * scale) : (T)0.0f;
+  }
+  return value;
+}
+
+// All of the weights as elements, [n][k].
+template <class T, int BITS> DEVICE void unpack_all(const Weights &w, T *to) {
+  u32 across = (u32)ceil_div(w.k, (i64)EACH);
+  bool whole = w.k % EACH == 0;
+  for (i64 i = global_thread(); i < w.n * across; i += global_threads()) {
+    i64 row = i / across, depth = i % across * EACH;
+    Vector<T, EACH> value = eight_of<T, BITS>(w, row, depth, w.k);
+    T *place = to + row * w.k + depth;
+    constexpr int PART = LANE_VECTOR<T>;
+    if (whole) {
+      UNROLL for (int at = 0; at < EACH; at += PART) {
+        Vector<T, PART> part;
+        UNROLL for (int j = 0; j < PART; j++) part[j] = value[at + j];
+        store<T, PART>(place + at, part);
+      }
+    } else {
+      UNROLL for (int j = 0; j < EACH; j++)
+        if (depth + j < w.k) place[j] = value[j];
+    }
+  }
+}
+
 // The right-hand side of the tiled product: EACH numbers of one block, as elements.
 template <class T, int BITS> struct Unpacked {
   const Weights &w;
 
   __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_row, i64 first_depth, i64 end_depth) const {
-    Vector<T, EACH> value;
     i64 row = first_row + tile_row(), depth = first_depth + tile_depth();
+    if (row < w.n && depth < end_depth) return eight_of<T, BITS>(w, row, depth, end_depth);
+    Vector<T, EACH> value;
     UNROLL for (int i = 0; i < EACH; i++) value[i] = (T)0.0f;
-    if (row >= w.n || depth >= end_depth) return value;
-    i64 block = depth / w.block;
-    f32 scale = scale_of(w, row, block), zero = zero_of<BITS>(w, row, block);
-    const u8 *from = w.bytes + row * (w.blocks * w.block * BITS / 8) + depth * BITS / 8;
-    u32 bits[2] = {};
-    if constexpr (BITS == 2) bits[0] = *(const u16 *)from;
-    else if constexpr (BITS == 4) bits[0] = *(const u32 *)from;
-    else bits[0] = ((const u32 *)from)[0], bits[1] = ((const u32 *)from)[1];
-    UNROLL for (int i = 0; i < EACH; i++) {
-      u32 q = bits[i * BITS / 32] >> (i * BITS % 32) & ((1u << BITS) - 1);
-      if (depth + i < end_depth) value[i] = narrow<T>(((f32)q - zero) * scale);
-    }
     return value;
   }
   __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
@@ -178,6 +207,7 @@ template <class T, int BITS> DEVICE void gemm(const T *a, const Weights &w, cons
   KERNEL(256) matmul_nbits_b##BITS##_any_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m) {                   \
     gemv_any<T, BITS>(a, w, bias, y, m);                                                                               \
   }                                                                                                                    \
+  KERNEL(256) matmul_nbits_b##BITS##_unpack_##WORD(Weights w, T *to) { unpack_all<T, BITS>(w, to); }                   \
   KERNEL(256) matmul_nbits_b##BITS##_tiled_##WORD(const T *a, Weights w, const T *bias, T *y, i64 m) {                 \
     gemm<T, BITS>(a, w, bias, y, m);                                                                                   \
   }

@@ -23,6 +23,8 @@ int32_t lds_bytes(hipc_context *context);      // LDS that one block may have
 // Device memory that lives until the operator returns, 256-byte aligned: one block per call of the operator, kept between
 // runs. NULL when memory ran out (the error is kept). Kernels of this operator that were launched may still use it.
 void *device_scratch(hipc_context *context, int64_t bytes);
+// As device_scratch, another block: weights of an operator that computes with them unpacked.
+void *device_unpacked(hipc_context *context, int64_t bytes);
 // Host address of what lies at an address of constants.bin on the device; NULL: it is no constant.
 const void *host_constant(hipc_context *context, const void *device);
 // Host view of `bytes` at a device address: the constant's, or else a copy in `buffer` after a wait. NULL: it failed.
@@ -62,22 +64,30 @@ inline const char *dtype_word(int32_t dtype) {
   }
 }
 
-// Name of a kernel.
+// Name of a kernel, put together from words: every launch of a run makes one.
 struct KernelName {
   char text[96];
+  int32_t length = 0;
+  KernelName(const char *family = "") { text[0] = 0, append(family); }
+  KernelName &append(const char *word) {
+    while (*word && length + 1 < (int32_t)sizeof text) text[length++] = *word++;
+    text[length] = 0;
+    return *this;
+  }
+  KernelName &append(int64_t number) {
+    char digits[24];
+    int32_t at = sizeof digits - 1;
+    digits[at] = 0;
+    for (uint64_t rest = (uint64_t)number; at > 0 && (rest || !digits[at]); rest /= 10) digits[--at] = (char)('0' + rest % 10);
+    return append(digits + at);
+  }
   operator const char *() const { return text; }
 };
 // kernel_name("softmax", F16) is "softmax_f16".
-inline KernelName kernel_name(const char *family, int32_t dtype) {
-  KernelName name;
-  snprintf(name.text, sizeof name.text, "%s_%s", family, dtype_word(dtype));
-  return name;
-}
+inline KernelName kernel_name(KernelName family, int32_t dtype) { return family.append("_").append(dtype_word(dtype)); }
 // For kernels that move elements of `bytes` bytes: kernel_name_of_size("gather", 4) is "gather_b4".
 inline KernelName kernel_name_of_size(const char *family, int64_t bytes) {
-  KernelName name;
-  snprintf(name.text, sizeof name.text, "%s_b%lld", family, (long long)bytes);
-  return name;
+  return KernelName(family).append("_b").append(bytes);
 }
 
 // ---- launches ---------------------------------------------------------------------------------------------------

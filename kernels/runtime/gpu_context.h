@@ -120,7 +120,7 @@ struct hipc_context : hipc::State {
   hipc::BlasLt *blaslt;
   hipc::hipblasLtHandle_t blaslt_handle;
   hipc::MatmulPlan *matmul_plans;
-  hipc::Block workspace;
+  hipc::Block workspace, unpacked;
 };
 
 namespace hipc {

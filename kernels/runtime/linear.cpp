@@ -83,9 +83,9 @@ int32_t row_kernel(hipc_context *context, const Linear &op, int64_t row) {
   int64_t vectors = op.k * element_size(op.x->dtype) / 16;
   bool few = op.n < 64 * (int64_t)compute_units(context), longs = vectors >= 32 * wave_size(context);
   int64_t shared_by = op.gated() || !few ? 1 : longs && !op.norm ? 4 : 2;
-  char family[32];
-  const char *shared = shared_by == 4 ? "_by4" : shared_by == 2 ? "_by2" : "";
-  snprintf(family, sizeof family, "linear_row%s%s%s", op.norm ? "_norm" : "", op.gated() ? "_gated" : "", shared);
+  KernelName family("linear_row");
+  family.append(op.norm ? "_norm" : "").append(op.gated() ? "_gated" : "");
+  family.append(shared_by == 4 ? "_by4" : shared_by == 2 ? "_by2" : "");
   Launch grid;
   grid.block[0] = ROW_BLOCK;
   grid.grid[0] = (uint32_t)ceil_div(op.n * shared_by, (int64_t)ROW_BLOCK / wave_size(context));
@@ -99,8 +99,8 @@ int32_t one_kernel(hipc_context *context, const Linear &op) {
   for (int64_t row = 0; row < op.x->shape[0];) {
     int64_t left = op.x->shape[0] - row, rows = left >= 4 ? 4 : left >= 2 ? 2 : 1;
     if (rows == 1) return row_kernel(context, op, row);
-    char family[32];
-    snprintf(family, sizeof family, "linear_%sm%d", op.gated() ? "gated_" : rows_of_wave == 2 ? "wide_" : "", (int)rows);
+    KernelName family(op.gated() ? "linear_gated_m" : rows_of_wave == 2 ? "linear_wide_m" : "linear_m");
+    family.append(rows);
     Operands operands = operands_of(op, row);
     operands.chunk = (int32_t)min(round_up(op.k, 8), MOST_FACTORS / rows);
     Launch grid;

@@ -1,12 +1,17 @@
-// hipc_matmul_nbits on GPUs: few rows read the weights once, more go through tiles that are unpacked in LDS.
+// hipc_matmul_nbits on GPUs: few rows read the weights once, more go through tiles that are unpacked in LDS, and many are
+// worth unpacking all of them for the matrix library.
 #include "gpu.h"
 
 using namespace hipc;
 
+extern "C" int32_t hipc_matmul(hipc_context *, const hipc_tensor *, const hipc_tensor *, const hipc_tensor *,
+                               const hipc_tensor *, hipc_tensor *, int64_t, int64_t, double, int64_t, int64_t, int64_t,
+                               double, double);
+
 namespace {
 
 constexpr const char *OP = "matmul_nbits";
-constexpr int64_t TILE = 64, FEW_ROWS = 4;
+constexpr int64_t TILE = 64, FEW_ROWS = 4, MANY_ROWS = 32, MOST_UNPACKED = 512 << 20;
 
 // As kernels/device/matmul_nbits.hip declares it.
 struct Weights {
@@ -24,9 +29,7 @@ int32_t wrong(hipc_context *context, const char *what, const hipc_tensor *tensor
 bool is_half_or_float(int32_t dtype) { return dtype == F32 || dtype == F16 || dtype == BF16; }
 
 KernelName name_of(int64_t bits, const char *variant, int32_t dtype) {
-  KernelName name;
-  snprintf(name.text, sizeof name.text, "matmul_nbits_b%lld_%s_%s", (long long)bits, variant, dtype_word(dtype));
-  return name;
+  return kernel_name(KernelName("matmul_nbits_b").append(bits).append("_").append(variant), dtype);
 }
 
 // Waves of a block that share rows of the weights: enough waves in all to keep the device reading.
@@ -36,8 +39,21 @@ int32_t split_of(hipc_context *context, int64_t row_groups, int64_t steps) {
   return (int32_t)split;
 }
 
-int32_t run(hipc_context *context, const hipc_tensor *a, const Weights &w, const void *bias, hipc_tensor *y, int64_t m,
+// y = a w' + bias by way of w in a's type, [n, k].
+int32_t multiply_unpacked(hipc_context *context, const hipc_tensor *a, const Weights &w, const hipc_tensor *bias,
+                          hipc_tensor *y, int64_t bits) {
+  hipc_tensor matrix{};
+  matrix.data = device_unpacked(context, w.n * w.k * element_size(a->dtype));
+  if (!matrix.data) return HIPC_ERROR_MEMORY;
+  matrix.dtype = a->dtype, matrix.rank = 2;
+  matrix.shape[0] = w.n, matrix.shape[1] = matrix.strides[0] = w.k, matrix.strides[1] = 1;
+  HIPC_TRY(launch(context, name_of(bits, "unpack", a->dtype), over(context, w.n * ceil_div(w.k, (int64_t)8)), w, matrix.data));
+  return hipc_matmul(context, a, &matrix, bias, nullptr, y, 0, 1, 1.0, 0, 0, 0, 0.0, 0.0);
+}
+
+int32_t run(hipc_context *context, const hipc_tensor *a, const Weights &w, const hipc_tensor *bias, hipc_tensor *y, int64_t m,
             int64_t bits) {
+  const void *addend = bias ? bias->data : nullptr;
   int64_t row_bytes = w.blocks * w.block * bits / 8;
   bool fast = m <= FEW_ROWS && w.k % 8 == 0 && w.k < 0x7fffffff && row_bytes % 16 == 0 && w.scale_dtype == a->dtype &&
               (!w.zeros || w.zero_dtype == U8) && ((uintptr_t)a->data | (uintptr_t)w.bytes) % 16 == 0;
@@ -47,9 +63,11 @@ int32_t run(hipc_context *context, const hipc_tensor *a, const Weights &w, const
     Launch grid;
     grid.block[0] = 256;
     grid.grid[0] = (uint32_t)ceil_div(groups, (int64_t)256 / wave_size(context) / split);
-    return launch(context, name_of(bits, m == 1 ? "m1" : "m4", a->dtype), grid, a->data, w, bias, y->data, m, split);
+    return launch(context, name_of(bits, m == 1 ? "m1" : "m4", a->dtype), grid, a->data, w, addend, y->data, m, split);
   }
-  // Tiles read eight numbers of a row at once.
+  // Eight numbers of a row are read at once.
+  if (m > MANY_ROWS && (uintptr_t)w.bytes % 8 == 0 && w.n * w.k * element_size(a->dtype) <= MOST_UNPACKED)
+    return multiply_unpacked(context, a, w, bias, y, bits);
   bool tiled = m > FEW_ROWS && (uintptr_t)w.bytes % 8 == 0;
   Launch grid = over(context, m * w.n * wave_size(context));
   if (tiled) {
@@ -57,7 +75,7 @@ int32_t run(hipc_context *context, const hipc_tensor *a, const Weights &w, const
     grid.block[0] = 256;
     grid.grid[0] = (uint32_t)(ceil_div(m, TILE) * ceil_div(w.n, TILE));
   }
-  return launch(context, name_of(bits, tiled ? "tiled" : "any", a->dtype), grid, a->data, w, bias, y->data, m);
+  return launch(context, name_of(bits, tiled ? "tiled" : "any", a->dtype), grid, a->data, w, addend, y->data, m);
 }
 
 } // namespace
@@ -89,5 +107,5 @@ HIPC_EXPORT int32_t hipc_matmul_nbits(hipc_context *context, const hipc_tensor *
   if (m == 0) return HIPC_OK;
   Weights weights{data<uint8_t>(w), scales->data, zeros ? zeros->data : nullptr, n, k, block, blocks, scales->dtype,
                   byte_zeros || !zeros ? (int32_t)U8 : zeros->dtype};
-  return run(context, a, weights, bias ? bias->data : nullptr, y, m, bits);
+  return run(context, a, weights, bias, y, m, bits);
 }

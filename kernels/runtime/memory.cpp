@@ -83,6 +83,7 @@ void hipc::recycle_memory(hipc_context *context) {
 
 void hipc::release_memory(hipc_context *context) {
   if (context->workspace.memory) release(context, &context->workspace);
+  if (context->unpacked.memory) release(context, &context->unpacked);
   if (context->input_block.memory) release(context, &context->input_block);
   for (int64_t i = 0; i < context->num_output_blocks; i++)
     if (context->output_blocks[i].memory) release(context, context->output_blocks + i);
@@ -102,6 +103,10 @@ HIPC_EXPORT void *hipc_scratch(hipc_context *context, int64_t bytes) { return de
 
 void *hipc::device_scratch(hipc_context *context, int64_t bytes) {
   return reserve_block(context, &context->scratch, bytes, "scratch");
+}
+
+void *hipc::device_unpacked(hipc_context *context, int64_t bytes) {
+  return reserve_block(context, &context->unpacked, bytes, "unpacked weights");
 }
 
 uint32_t *hipc::device_counters(hipc_context *context) {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.device.machine import ARCHITECTURES, DTYPES, ONNX, assert_close, draw, module, wave
+from tests.device.operators import BF16, MakeHip, call, compare
 from tests.emulator import Memory, pack
 
 
@@ -97,3 +98,23 @@ def test_tiles(architecture: str, bits: int, dtype: str) -> None:
 
 def test_tiles_with_numbers_as_zero_points() -> None:
     multiply("gfx1151", "f16", "tiled", 3, 9, 37, 8, 16, "numbers", 1)
+
+
+@pytest.mark.parametrize(("bits", "k", "dtype"), [(4, 96, np.float16), (8, 72, BF16), (2, 37, np.float32)])
+def test_many_rows_by_way_of_unpacked_weights(make_hip: MakeHip, bits: int, k: int, dtype: Any) -> None:
+    rng = np.random.default_rng(bits)
+    m, n, block = 40, 21, 16
+    blocks = -(-k // block)
+    levels = rng.integers(0, 1 << bits, (n, blocks * block), dtype=np.uint8)
+    packed = sum(levels[:, at :: 8 // bits] << (at * bits) for at in range(8 // bits)).reshape(n, blocks, -1)
+    scales = rng.uniform(0.5, 1.5, n * blocks).astype(dtype)
+    a, bias = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal(n).astype(dtype)
+    matrix = (levels.astype(np.float64) - (1 << (bits - 1))) * np.repeat(
+        scales.astype(np.float64).reshape(n, -1), block, 1
+    )
+    sources = ("matmul_nbits", "matmul", "epilogue")
+    inputs = [a, packed.astype(np.uint8), scales, None, bias]
+    attributes = (n, k, bits, block, 0, 0)
+    [y] = call(make_hip, "gfx1151", sources, "hipc_matmul_nbits", inputs, [((m, n), dtype)], *attributes)
+    rounded = matrix[:, :k].astype(dtype).astype(np.float64)
+    compare(y, (a.astype(np.float64) @ rounded.T + bias.astype(np.float64)).astype(dtype), factor=2)
