@@ -49,6 +49,8 @@ class KernelBuildHook(BuildHookInterface[Any]):
         headers = NATIVE / "include"
         shutil.rmtree(headers, ignore_errors=True)
         shutil.copytree(ROOT / "kernels" / "include", headers)
+        for header in (ROOT / "kernels" / "device").glob("*.h"):
+            shutil.copy(header, headers)
         # The bitcode is for one platform, and for no Python version in particular.
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False

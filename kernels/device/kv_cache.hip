@@ -1,5 +1,6 @@
-// Rotary positions, and appending to a cache of keys or values.
+// Rotary positions, appending to a cache of keys or values, and the last positions of one.
 #include "hipc_math.h"
+#include "shared/recurrent.h"
 
 using namespace hipc;
 
@@ -90,6 +91,22 @@ template <class T> DEVICE void append(const Append &op) {
   }
 }
 
+// The last of the filled positions from row 0 on, then zeros. A thread an element of T.
+template <class T> DEVICE void window(const KvWindow &op) {
+  i64 count = op.batch * op.heads * op.capacity * op.size;
+  for (i64 at = global_thread(); at < count; at += global_threads()) {
+    i64 c = at % op.size, p = at / op.size % op.capacity, head = at / op.size / op.capacity, b = head / op.heads;
+    i32 all = op.filled[b], last = op.kept[b];
+    if (last < 0 || last > op.capacity || last > all || all > op.room) {
+      *op.fault = FAULT_POSITION;
+      continue;
+    }
+    T value = {};
+    if (p < last) value = ((const T *)op.staged)[(head * op.room + all - last + p) * op.size + c];
+    ((T *)op.present)[at] = value;
+  }
+}
+
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
@@ -98,5 +115,6 @@ HIPC_FLOATS(DEFINE)
 #undef DEFINE
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) kv_append_##WORD(Append op) { append<T>(op); }
+  KERNEL(256) kv_append_##WORD(Append op) { append<T>(op); }                                                           \
+  KERNEL(256) kv_window_##WORD(KvWindow op) { window<T>(op); }
 HIPC_BYTES(DEFINE)

@@ -1,6 +1,7 @@
-// hipc_rotary and hipc_kv_append on GPUs. Positions and lengths stay on the device: kernels report those outside.
+// hipc_rotary, hipc_kv_append and hipc_kv_window on GPUs. Positions and lengths stay on the device: kernels report those outside.
 #include "../host/heads.h"
 #include "gpu.h"
+#include "shared/recurrent.h"
 
 using namespace hipc;
 
@@ -111,4 +112,27 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
     bytes = 16;
   }
   return launch(context, kernel_name_of_size("kv_append", bytes), over(context, in.batch * heads * positions * call.size), call);
+}
+
+HIPC_EXPORT int32_t hipc_kv_window(hipc_context *context, const hipc_tensor *staged, const hipc_tensor *filled,
+                                   const hipc_tensor *kept, hipc_tensor *present, int64_t window) {
+  const char *op = "kv_window";
+  HIPC_TRY(check_contiguous(context, op, staged, filled, kept, present));
+  if (staged->dtype != present->dtype || filled->dtype != I32 || kept->dtype != I32)
+    return unsupported_dtype(context, op, staged->dtype);
+  const int64_t *shape = present->shape;
+  if (staged->rank != 4 || present->rank != 4 || staged->shape[0] != shape[0] || staged->shape[1] != shape[1] ||
+      staged->shape[3] != shape[3] || elements(filled) != shape[0] || elements(kept) != shape[0])
+    return hipc_error(context, HIPC_ERROR_SHAPE, "kv_window: the shapes of the caches do not agree");
+  if (shape[2] < window)
+    return hipc_error(context, HIPC_ERROR_VALUE, "kv_window: the cache holds %lld positions; the window needs %lld",
+                      (long long)shape[2], (long long)window);
+  if (elements(present) == 0) return HIPC_OK;
+  int64_t bytes = element_size(present->dtype), size = shape[3];
+  if (size * bytes % 16 == 0 && ((uintptr_t)staged->data | (uintptr_t)present->data) % 16 == 0)
+    size = size * bytes / 16, bytes = 16;
+  KvWindow call{staged->data, data<int32_t>(filled), data<int32_t>(kept), present->data, device_fault(context),
+                shape[0], shape[1], size, staged->shape[2], shape[2]};
+  if (!call.fault) return HIPC_ERROR_MEMORY;
+  return launch(context, kernel_name_of_size(op, bytes), over(context, elements(present) * element_size(present->dtype) / bytes), call);
 }
