@@ -104,6 +104,7 @@ struct hipc_context : hipc::State {
   int64_t num_output_blocks;
   hipc::HostOutput *host_outputs;
   int64_t num_host_outputs, capacity_host_outputs;
+  uint32_t *counters;
   hipc::Pinned staged_inputs, staged_outputs, small, fault;
   hipc::Pinned chunks[2];
   hipc::hipEvent_t chunk_free[2];
