@@ -11,18 +11,6 @@ namespace {
 
 constexpr i32 FAULT_POSITION = 1;  // of kernels/runtime/gpu.h
 
-DEVICE f64 tanh_of(f64 x) {
-  f64 a = abs_of(x), square = x * x;
-  if (a < 0.1) {
-    const f64 series[] = {21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3};
-    f64 sum = 0;
-    for (f64 c : series) sum = sum * square + c;
-    return x + x * square * sum;
-  }
-  f64 e = exp_of(-2 * a), value = (1 - e) / (1 + e);
-  return x < 0 ? -value : value;
-}
-
 // A NaN stays: comparisons are written so that it fails them.
 template <class C> DEVICE C activated(const NetworkActivation &f, f64 clip, C x) {
   C alpha = (C)f.alpha, beta = (C)f.beta, limit = (C)clip;

@@ -55,7 +55,7 @@ def run(
     weights = np.abs(draw((TOKENS, EXPERTS), 3)).astype(dtype) if o.get("weighted") else None
     check(make_hip, architecture, MOE, "hipc_moe", [x, router, weights, *fc1, *fc2, *fc3], [(x.shape, dtype)],
           EXPERTS, INNER, o.get("k", 2), activation, fusion, 1.7, 1.0, 2.0, int(o.get("normalize", True)),
-          bits, block, bits, block, bits if third else 0, block if third else 0, 4, factor=8)  # fmt: skip
+          bits, block, bits, block, bits if third else 0, block if third else 0, 0, factor=8)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
