@@ -8,11 +8,7 @@ using namespace hipc;
 
 namespace {
 
-struct Conv {
-  Window window;
-  i32 groups, channels, filters;  // channels and filters of one group
-  i32 images, in_size, out_size, taps;
-};
+using Conv = WindowedProduct;
 
 // Columns are places of the output, the depth is channel after channel of the window's taps.
 template <class T> struct Gathered {

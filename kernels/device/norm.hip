@@ -2,6 +2,7 @@
 // float32. The second of two passes over a row finds the variance, and what rounding took from the mean: numbers far from
 // zero keep their digits.
 #include "hipc_math.h"
+#include "shared/norms.h"
 
 using namespace hipc;
 
@@ -54,15 +55,8 @@ template <class T> DEVICE void store_statistic(void *to, i32 dtype, i64 at, T va
   }
 }
 
-// Scale and bias, where there are any: `length` numbers each, or those of a broadcast: element i is at i / inner % extent.
-struct Parameters {
-  const void *scale, *bias;
-  i32 scale_dtype, bias_dtype;
-  i64 scale_inner, scale_extent, bias_inner, bias_extent;
-};
-
 template <class T>
-DEVICE void layer_norm(const T *x, T *y, i64 length, f64 epsilon, Parameters p, i32 centred, void *mean, void *inverse,
+DEVICE void layer_norm(const T *x, T *y, i64 length, f64 epsilon, NormParameters p, i32 centred, void *mean, void *inverse,
                        i32 mean_dtype) {
   using C = Compute<T>;
   i64 row = block();
@@ -122,7 +116,7 @@ DEVICE void group_norm(const T *x, T *y, i64 groups, i64 width, i64 spatial, f64
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(1024) layer_norm_##WORD(const T *x, T *y, i64 length, f64 epsilon, Parameters p, i32 centred, void *mean,      \
+  KERNEL(1024) layer_norm_##WORD(const T *x, T *y, i64 length, f64 epsilon, NormParameters p, i32 centred, void *mean,      \
                                  void *inverse, i32 mean_dtype) {                                                      \
     layer_norm<T>(x, y, length, epsilon, p, centred, mean, inverse, mean_dtype);                                       \
   }                                                                                                                    \

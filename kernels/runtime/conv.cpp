@@ -8,11 +8,7 @@ namespace {
 
 constexpr int64_t TILE = 64, FEW_FILTERS = 4;
 
-// As kernels/device/conv.hip and hipc_math.h declare them.
-struct Conv {
-  Window window;
-  int32_t groups, channels, filters, images, in_size, out_size, taps;
-};
+// As kernels/device/hipc_math.h declares it.
 struct Ends {
   const void *bias, *residual;
   float alpha, first, second;
@@ -37,7 +33,7 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
       (bias && bias->dtype != x->dtype) || (residual && residual->dtype != x->dtype))
     return unsupported_dtype(context, "conv", x->dtype);
   WindowAttributes attributes{w->shape + 2, strides, pads, dilations, w->rank - 2, num_strides, num_pads, num_dilations, false};
-  Conv conv{};
+  WindowedProduct conv{};
   HIPC_TRY(read_window(context, "conv", x, y, attributes, &conv.window));
   int64_t filters = w->shape[0], channels = w->shape[1];
   if (group < 1 || filters % group) return wrong(context, "the number of filters over groups", filters, group);

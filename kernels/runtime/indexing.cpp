@@ -1,16 +1,11 @@
 // hipc_gather_elements, hipc_gather_nd, hipc_scatter_elements, hipc_scatter_nd, hipc_tensor_scatter, hipc_one_hot
 // and hipc_reverse_sequence on GPUs. Numbers stay on the device: kernels report those outside.
 #include "gpu.h"
+#include "shared/space.h"
 
 using namespace hipc;
 
 namespace {
-
-// As kernels/device/hipc_device.h declares it.
-struct Space {
-  int64_t shape[8], strides[8];
-  int32_t rank;
-};
 
 int32_t check_indices_type(hipc_context *context, const char *op, const hipc_tensor *indices) {
   if (indices->dtype == I32 || indices->dtype == I64) return HIPC_OK;

@@ -7,30 +7,7 @@ using namespace hipc;
 
 namespace {
 
-// As kernels/device/kv_cache.hip declares them.
-struct HeadsArgument {
-  int64_t first, batch_stride, head_stride, position_stride;
-};
-struct Rotary {
-  const void *x, *cos, *sin;
-  const int64_t *positions;
-  void *y;
-  int32_t *fault;
-  HeadsArgument x_at, y_at;
-  int64_t batch, length, rows;
-  int32_t heads, size, half, interleaved, positions_count, angle_dtype;
-};
-struct Append {
-  const void *update, *past;
-  const int32_t *lengths;
-  void *present;
-  int32_t *fault;
-  HeadsArgument update_at, past_at, present_at;
-  int64_t batch, heads, size, added, capacity, room;
-  int32_t lengths_count, in_place;
-};
-
-HeadsArgument argument(const Heads &heads) {
+HeadPlaces argument(const Heads &heads) {
   return {heads.first, heads.batch_stride, heads.head_stride, heads.position_stride};
 }
 
@@ -85,7 +62,7 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
   if (lengths && (lengths->dtype != I32 || (elements(lengths) != 1 && elements(lengths) != in.batch)))
     return hipc_error(context, HIPC_ERROR_SHAPE, "kv_append: %lld lengths for a batch of %lld",
                       (long long)elements(lengths), (long long)in.batch);
-  Append call{};
+  CacheAppend call{};
   call.capacity = past ? old.positions : 0;
   if (!lengths && call.capacity + in.positions > out.positions)
     return hipc_error(context, HIPC_ERROR_VALUE, "kv_append: the cache holds %lld positions; %lld are needed",
@@ -106,8 +83,8 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
   if (wide) {
     int64_t unit = 16 / bytes;
     call.size /= unit;
-    HeadsArgument *places[] = {&call.update_at, &call.past_at, &call.present_at};
-    for (HeadsArgument *at : places)
+    HeadPlaces *places[] = {&call.update_at, &call.past_at, &call.present_at};
+    for (HeadPlaces *at : places)
       at->first /= unit, at->batch_stride /= unit, at->head_stride /= unit, at->position_stride /= unit;
     bytes = 16;
   }

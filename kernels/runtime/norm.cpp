@@ -1,16 +1,10 @@
 // hipc_layer_norm, hipc_layer_norm_stats, hipc_rms_norm, hipc_instance_norm and hipc_group_norm on GPUs: one block a row.
 #include "gpu.h"
+#include "shared/norms.h"
 
 using namespace hipc;
 
 namespace {
-
-// As kernels/device/norm.hip declares it.
-struct Parameters {
-  const void *scale, *bias;
-  int32_t scale_dtype, bias_dtype;
-  int64_t scale_inner, scale_extent, bias_inner, bias_extent;
-};
 
 bool is_float_type(int32_t dtype) { return dtype == F32 || dtype == F16 || dtype == BF16 || dtype == F64; }
 
@@ -64,7 +58,7 @@ int32_t normalise_rows(hipc_context *context, const char *op, bool centred, cons
   int64_t count = extent(x, 0, first), length = extent(x, first, x->rank);
   if (mean && (elements(mean) != count || elements(inverse) != count || inverse->dtype != mean->dtype))
     return hipc_error(context, HIPC_ERROR_SHAPE, "%s: mean and inverse deviation need one element per row", op);
-  Parameters p{scale ? scale->data : nullptr, bias ? bias->data : nullptr, scale ? scale->dtype : F32, bias ? bias->dtype : F32,
+  NormParameters p{scale ? scale->data : nullptr, bias ? bias->data : nullptr, scale ? scale->dtype : F32, bias ? bias->dtype : F32,
                1, 1, 1, 1};
   HIPC_TRY(read_parameter(context, op, scale, rank, x->shape + first, &p.scale_inner, &p.scale_extent));
   HIPC_TRY(read_parameter(context, op, bias, rank, x->shape + first, &p.bias_inner, &p.bias_extent));

@@ -1,15 +1,11 @@
 // hipc_reduce, hipc_arg_reduce, hipc_topk, hipc_cumsum and hipc_cumprod on GPUs.
 #include "gpu.h"
+#include "shared/space.h"
 
 using namespace hipc;
 
 namespace {
 
-// As kernels/device/hipc_device.h declares it.
-struct Space {
-  int64_t shape[8], strides[8];
-  int32_t rank;
-};
 constexpr int64_t BLOCK_ELEMENTS = 64;  // fewer are not worth a block of threads
 
 int64_t add_axis(Space *space, int64_t extent, int64_t stride, int64_t size) {

@@ -1,16 +1,11 @@
 // hipc_nonzero, hipc_compress, hipc_unique, and what counts their results first, on GPUs.
 #include "gpu.h"
+#include "shared/space.h"
 #include "shared/selection.h"
 
 using namespace hipc;
 
 namespace {
-
-// As kernels/device/hipc_device.h declares it.
-struct Space {
-  int64_t shape[8], strides[8];
-  int32_t rank;
-};
 
 // Elements, and the bits that tell whether one is set.
 struct Mask {

@@ -1,4 +1,4 @@
-// Arguments of the kernels of linear attention, causal convolutions and windows of caches.
+// Arguments of the kernels of rotary positions, caches, linear attention and causal convolutions.
 #pragma once
 #include "arguments.h"
 
@@ -10,6 +10,26 @@ struct HeadPlaces {
   HIPC_METHOD i64 at(i64 b, i64 head, i64 position) const {
     return first + b * batch_stride + head * head_stride + position * position_stride;
   }
+};
+
+struct Rotary {
+  const void *x, *cos, *sin;
+  const i64 *positions;
+  void *y;
+  i32 *fault;
+  HeadPlaces x_at, y_at;
+  i64 batch, length, rows;
+  i32 heads, size, half, interleaved, positions_count, angle_dtype;
+};
+
+struct CacheAppend {
+  const void *update, *past;
+  const i32 *lengths;
+  void *present;
+  i32 *fault;
+  HeadPlaces update_at, past_at, present_at;
+  i64 batch, heads, size, added, capacity, room;
+  i32 lengths_count, in_place;
 };
 
 struct LinearAttention {
