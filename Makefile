@@ -7,7 +7,7 @@ OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz bench provider-oldest genai clean
+.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated bench provider-oldest genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -53,6 +53,9 @@ conformance-fast: $(STAMP) ## the same for one case in eight, always the same on
 
 fuzz: $(STAMP) ## draw many more shapes and numbers for the operators than `make test` does (minutes)
 	@$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz
+
+emulated: $(STAMP) ## run every case of the host operators' tests on an emulated GPU (minutes)
+	@$(BIN)/python -m pytest -m emulated tests/device
 
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models

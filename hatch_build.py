@@ -39,10 +39,9 @@ def _has_compiler() -> bool:
 def copy_headers(target: Path) -> None:
     """Put what plugins are compiled with into a new folder: the runtime ABI, and what device kernels share."""
     shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    for folder in ("include", "device"):
-        for header in (ROOT / "kernels" / folder).glob("*.h"):
-            shutil.copy(header, target)
+    shutil.copytree(ROOT / "kernels" / "include", target)
+    for header in (ROOT / "kernels" / "device").glob("*.h"):
+        shutil.copy(header, target)
 
 
 class KernelBuildHook(BuildHookInterface[Any]):

@@ -24,6 +24,7 @@ from hip_compiler.toolchain import notes
 from hip_compiler.toolchain.bitcode import alone, headers_digest
 from hip_compiler.toolchain.compiler import Compiler, find_compiler
 from hip_compiler.toolchain.headers import PACKAGE
+from hip_compiler.toolchain.headers import include_folder as abi_folder
 from hip_compiler.toolchain.lld import find_linker
 
 AMD_ARCHITECTURES = (
@@ -68,10 +69,12 @@ def is_nvidia(architecture: str) -> bool:
     return architecture.startswith("sm_")
 
 
-def include_folder() -> Path:
-    """Folder of `hipc_device.h`: the source tree's when the package is used in place, else the installed copy."""
+def include_folders() -> tuple[Path, ...]:
+    """Folders of `hipc_device.h` and of what hosts and devices share: the source tree's when the package is used in
+    place, else the installed copy."""
     source = PACKAGE.parent / "kernels" / "device"
-    return source if (source / "hipc_device.h").is_file() else PACKAGE / "_native" / "include"
+    own = source if (source / "hipc_device.h").is_file() else PACKAGE / "_native" / "include"
+    return tuple(dict.fromkeys((own, abi_folder())))
 
 
 def build_images(
@@ -89,7 +92,7 @@ def build_images(
         sources: HIP files; each is a translation unit of its own.
         out: folder, made when missing; the images are `.objects/STEM-ARCH.co` or `.objects/STEM-ARCH.ptx` in it.
         architectures: processors as LLVM names them, generic ones included, or ``sm_NN``.
-        include_dirs: folders for `#include`, by default that of `hipc_device.h`.
+        include_dirs: folders for `#include`, by default `include_folders()`.
         stem: start of the file names.
         compiler: compiler; `find_compiler()` when not given.
 
@@ -100,7 +103,7 @@ def build_images(
         HipCompilerError: `HIPC0503`, with the compiler's messages, when a source does not compile; `HIPC0501`, when
             the parts do not link.
     """
-    include_dirs = (include_folder(),) if include_dirs is None else include_dirs
+    include_dirs = include_folders() if include_dirs is None else include_dirs
     compiler = compiler or find_compiler()
     jobs = [Job(source, architecture) for architecture in architectures for source in sources]
     with alone(out):

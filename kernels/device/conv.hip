@@ -8,11 +8,7 @@ using namespace hipc;
 
 namespace {
 
-struct Conv {
-  Window window;
-  i32 groups, channels, filters;  // channels and filters of one group
-  i32 images, in_size, out_size, taps;
-};
+using Conv = WindowedProduct;
 
 // Columns are places of the output, the depth is channel after channel of the window's taps.
 template <class T> struct Gathered {
@@ -56,7 +52,9 @@ template <class T> DEVICE void conv_tiles(const T *x, const T *w, T *y, const Co
   }
 }
 
-template <class T> DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &conv, Epilogue epilogue) {
+// `first` and `second` are those of the epilogue, in double.
+template <class T>
+DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &conv, Epilogue epilogue, f64 first, f64 second) {
   const Window &win = conv.window;
   i64 count = (i64)conv.images * conv.groups * conv.filters * conv.out_size;
   for (i64 at = global_thread(); at < count; at += global_threads()) {
@@ -76,9 +74,11 @@ template <class T> DEVICE void conv_direct(const T *x, const T *w, T *y, const C
           }
     if constexpr (same<T, f64>::value) {
       if (epilogue.bias) sum += ((const f64 *)epilogue.bias)[filter];
+      sum = activate(sum, epilogue.activation, first, second);
       if (epilogue.residual) sum += ((const f64 *)epilogue.residual)[at];
       y[at] = sum;
     } else {
+      (void)first, (void)second;
       y[at] = finish<T>(epilogue, sum, at, filter);
     }
   }
@@ -93,7 +93,7 @@ template <class T> DEVICE void conv_direct(const T *x, const T *w, T *y, const C
 HIPC_FLOATS(DEFINE)
 #undef DEFINE
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) conv_direct_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue) {                         \
-    conv_direct<T>(x, w, y, conv, epilogue);                                                                           \
+  KERNEL(256) conv_direct_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, f64 first, f64 second) {  \
+    conv_direct<T>(x, w, y, conv, epilogue, first, second);                                                            \
   }
 HIPC_ALL_FLOATS(DEFINE)

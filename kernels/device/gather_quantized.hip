@@ -1,16 +1,12 @@
-// gather_block_quantized: rows of a table of 2, 4 or 8 bits, picked by number and dequantised block by block. The table is
-// [rows][columns], lowest bits first in every byte; scales and zero points are [rows][blocks].
+// gather_block_quantized: rows of a table of 2, 4 or 8 bits, picked by number and dequantised block by block.
 #include "hipc_device.h"
+#include "shared/quantized_table.h"
 
 using namespace hipc;
 
 namespace {
 
-struct Table {
-  const u8 *bytes, *zeros;
-  i64 entries, inner, columns, block, blocks;
-  i32 bits, default_zero, is_signed, wide;
-};
+using Table = QuantizedTable;
 
 DEVICE i32 field(const Table &t, const u8 *row, i64 at) {
   i32 value = row[at * t.bits / 8] >> (at * t.bits % 8) & ((1 << t.bits) - 1);

@@ -231,13 +231,13 @@ template <class T> DEVICE T max_block(T value, T *shared) {
 }
 constexpr int MOST_WAVES = 1024 / WAVE;
 
+} // namespace hipc
+
+#include "shared/space.h"
+
+namespace hipc {
+
 // ---- position in a tensor ---------------------------------------------------------------------------------------
-// Extents and strides by value, as kernels take them; rank at most 8.
-struct Space {
-  i64 shape[8];
-  i64 strides[8];
-  i32 rank;
-};
 // Offset of row-major position `at` under the strides.
 DEVICE i64 offset_of(const Space &space, i64 at) {
   i64 offset = 0;

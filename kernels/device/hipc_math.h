@@ -84,6 +84,28 @@ DEVICE f32 tanh_of(f32 x) {
   f32 e = exp_of(-2.0f * a), value = (1.0f - e) / (1.0f + e);
   return x < 0 ? -value : value;
 }
+// In double: Taylor's series near zero, where the quotient would lose digits.
+DEVICE f64 tanh_of(f64 x) {
+  f64 a = abs_of(x), square = x * x;
+  if (a < 0.1) {
+    const f64 series[] = {21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3};
+    f64 sum = 0;
+    for (f64 c : series) sum = sum * square + c;
+    return x + x * square * sum;
+  }
+  f64 e = exp_of(-2 * a), value = (1 - e) / (1 + e);
+  return x < 0 ? -value : value;
+}
+// A series of positive terms: sums of 2^n x^(2n + 1) / (2n + 1)!!, times e^(-x^2).
+DEVICE f64 erf_of(f64 x) {
+  if (!(abs_of(x) < 6)) return x != x ? x : x < 0 ? -1.0 : 1.0;
+  f64 term = x, sum = x;
+  for (int n = 1; n < 160 && abs_of(term) > 1e-17 * abs_of(sum); n++) {
+    term *= 2 * x * x / (2 * n + 1);
+    sum += term;
+  }
+  return 1.12837916709551257390 * exp_of(-x * x) * sum;
+}
 DEVICE f32 sigmoid_of(f32 x) { return 1.0f / (1.0f + exp_of(-x)); }
 
 // In the order of ACTIVATIONS in hip_compiler/core/dialects/hip/matmul.py.
@@ -127,6 +149,26 @@ DEVICE f32 activate(f32 x, const Epilogue &e) {
   case ACT_HARD_SIGMOID: return clamp_of(x * e.first + e.second, 0.0f, 1.0f);
   case ACT_LEAKY_RELU: return x < 0 ? x * e.first : x;
   case ACT_CLIP: return clamp_of(x, e.first, e.second);
+  default: return x;
+  }
+}
+// The same in double, with the numbers of the activation as they are.
+DEVICE f64 activate(f64 x, i32 activation, f64 first, f64 second) {
+  auto clamp = [](f64 value, f64 low, f64 high) {
+    value = value < low ? low : value;
+    return value > high ? high : value;
+  };
+  switch (activation) {
+  case ACT_RELU: return x < 0 ? 0 : x;
+  case ACT_GELU: return 0.5 * x * (1.0 + erf_of(x * 0.70710678118654752440));
+  case ACT_GELU_TANH: return 0.5 * x * (1.0 + tanh_of(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+  case ACT_SILU: return x / (1 + exp_of(-x));
+  case ACT_SIGMOID: return 1 / (1 + exp_of(-x));
+  case ACT_TANH: return tanh_of(x);
+  case ACT_HARD_SWISH: return x * clamp(x * (1.0 / 6.0) + 0.5, 0.0, 1.0);
+  case ACT_HARD_SIGMOID: return clamp(x * first + second, 0.0, 1.0);
+  case ACT_LEAKY_RELU: return x < 0 ? x * first : x;
+  case ACT_CLIP: return clamp(x, first, second);
   default: return x;
   }
 }

@@ -1,16 +1,10 @@
-// A window that slides over up to three spatial axes (depth, height, width; missing ones have extent 1).
+// Places of a window that slides over up to three spatial axes.
 #pragma once
 #include "hipc_device.h"
+#include "shared/window.h"
 
 namespace hipc {
 
-struct Window {
-  i32 in[3], out[3], kernel[3], strides[3], dilations[3], before[3], after[3];
-
-  __attribute__((device, always_inline)) i32 source(int axis, i32 o, i32 k) const {
-    return o * strides[axis] + k * dilations[axis] - before[axis];
-  }
-};
 // Position in the output, row-major.
 struct Place {
   i32 at[3];

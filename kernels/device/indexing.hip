@@ -1,4 +1,5 @@
-// Elements by their numbers: gather_elements, gather_nd, scatter_elements, scatter_nd, tensor_scatter, one_hot. Numbers are
+// Elements by their numbers: gather_elements, gather_nd, scatter_elements, scatter_nd, tensor_scatter, one_hot,
+// reverse_sequence. Numbers are
 // int32 or int64; one outside its axis is reported, and touches nothing.
 #include "hipc_device.h"
 
@@ -124,6 +125,22 @@ DEVICE void one_hot(const void *indices, const T *values, T *y, i64 total, i64 l
   }
 }
 
+// x is [first][second][inner]; one of the first two axes is time, whose begin is reversed up to a sequence's length.
+template <class T>
+DEVICE void reverse_sequence(const T *x, const i64 *lengths, T *y, i64 count, i64 first, i64 second, i64 inner, i32 time_first,
+                             i32 *fault) {
+  for (i64 at = global_thread(); at < count; at += global_threads()) {
+    i64 row = at / inner, a = row / second, b = row % second, time = time_first ? a : b, sequence = time_first ? b : a;
+    i64 length = lengths[sequence];
+    if (length < 0 || length > (time_first ? first : second)) {
+      *fault = FAULT_INDEX;
+      continue;
+    }
+    if (time < length) time = length - 1 - time;
+    y[at] = x[(time_first ? time * second + sequence : sequence * second + time) * inner + at % inner];
+  }
+}
+
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
@@ -145,6 +162,10 @@ DEVICE void one_hot(const void *indices, const T *values, T *y, i64 total, i64 l
   }                                                                                                                    \
   KERNEL(256) one_hot_##WORD(const void *indices, const T *values, T *y, i64 total, i64 length, i64 inner, i32 wide) { \
     one_hot<T>(indices, values, y, total, length, inner, wide);                                                        \
+  }                                                                                                                    \
+  KERNEL(256) reverse_sequence_##WORD(const T *x, const i64 *lengths, T *y, i64 count, i64 first, i64 second,          \
+                                      i64 inner, i32 time_first, i32 *fault) {                                         \
+    reverse_sequence<T>(x, lengths, y, count, first, second, inner, time_first, fault);                                \
   }
 HIPC_BYTES(DEFINE)
 #undef DEFINE

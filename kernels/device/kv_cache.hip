@@ -1,37 +1,13 @@
-// Rotary positions, and appending to a cache of keys or values.
+// Rotary positions, appending to a cache of keys or values, and the last positions of one.
 #include "hipc_math.h"
+#include "hipc_mixed.h"
+#include "shared/recurrent.h"
 
 using namespace hipc;
 
 namespace {
 
 constexpr i32 FAULT_POSITION = 1;  // of kernels/runtime/gpu.h
-
-// Vectors of a tensor of heads, in elements.
-struct Heads {
-  i64 first, batch_stride, head_stride, position_stride;
-  __attribute__((device, always_inline)) i64 at(i64 b, i64 head, i64 position) const {
-    return first + b * batch_stride + head * head_stride + position * position_stride;
-  }
-};
-
-DEVICE f32 number_of(const void *from, i32 dtype, i64 at) {
-  switch (dtype) {
-  case 10: return (f32)((const f16 *)from)[at];
-  case 16: return (f32)((const bf16 *)from)[at];
-  default: return ((const f32 *)from)[at];
-  }
-}
-
-struct Rotary {
-  const void *x, *cos, *sin;
-  const i64 *positions;
-  void *y;
-  i32 *fault;
-  Heads x_at, y_at;
-  i64 batch, length, rows;
-  i32 heads, size, half, interleaved, positions_count, angle_dtype;
-};
 
 // A thread turns one pair, or moves two of the elements that are not turned.
 template <class T> DEVICE void rotary(const Rotary &op) {
@@ -53,22 +29,14 @@ template <class T> DEVICE void rotary(const Rotary &op) {
       continue;
     }
     f32 a = widen(x[first]), c = widen(x[second]);
-    f32 cosine = number_of(op.cos, op.angle_dtype, row * op.half + pair);
-    f32 sine = number_of(op.sin, op.angle_dtype, row * op.half + pair);
+    f32 cosine = float_at(op.cos, op.angle_dtype, row * op.half + pair);
+    f32 sine = float_at(op.sin, op.angle_dtype, row * op.half + pair);
     y[first] = narrow<T>(a * cosine - c * sine);
     y[second] = narrow<T>(a * sine + c * cosine);
   }
 }
 
-struct Append {
-  const void *update, *past;
-  const i32 *lengths;
-  void *present;
-  i32 *fault;
-  Heads update_at, past_at, present_at;
-  i64 batch, heads, size, added, capacity, room;
-  i32 lengths_count, in_place;
-};
+using Append = CacheAppend;
 
 // Elements of the cache: the old ones up to the valid length, then the new ones, then zeros. A thread an element of T.
 template <class T> DEVICE void append(const Append &op) {
@@ -90,6 +58,22 @@ template <class T> DEVICE void append(const Append &op) {
   }
 }
 
+// The last of the filled positions from row 0 on, then zeros. A thread an element of T.
+template <class T> DEVICE void window(const KvWindow &op) {
+  i64 count = op.batch * op.heads * op.capacity * op.size;
+  for (i64 at = global_thread(); at < count; at += global_threads()) {
+    i64 c = at % op.size, p = at / op.size % op.capacity, head = at / op.size / op.capacity, b = head / op.heads;
+    i32 all = op.filled[b], last = op.kept[b];
+    if (last < 0 || last > op.capacity || last > all || all > op.room) {
+      *op.fault = FAULT_POSITION;
+      continue;
+    }
+    T value = {};
+    if (p < last) value = ((const T *)op.staged)[(head * op.room + all - last + p) * op.size + c];
+    ((T *)op.present)[at] = value;
+  }
+}
+
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
@@ -98,5 +82,6 @@ HIPC_FLOATS(DEFINE)
 #undef DEFINE
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) kv_append_##WORD(Append op) { append<T>(op); }
+  KERNEL(256) kv_append_##WORD(Append op) { append<T>(op); }                                                           \
+  KERNEL(256) kv_window_##WORD(KvWindow op) { window<T>(op); }
 HIPC_BYTES(DEFINE)

@@ -1,13 +1,16 @@
 // Rows of one mean and one variance: layer_norm, rms_norm, group_norm. One block per row; half precision is summed in
-// float32. Two passes over the row find mean and variance, so that numbers far from zero keep their digits.
+// float32. The second of two passes over a row finds the variance, and what rounding took from the mean: numbers far from
+// zero keep their digits.
 #include "hipc_math.h"
+#include "shared/norms.h"
 
 using namespace hipc;
 
 namespace {
 
+// The mean is mean + rest.
 template <class C> struct Moments {
-  C mean, inverse;
+  C mean, rest, inverse;
 };
 
 template <class C> DEVICE C inverse_root(C x) { return (C)1 / sqrt_of(x); }
@@ -15,7 +18,7 @@ template <class C> DEVICE C inverse_root(C x) { return (C)1 / sqrt_of(x); }
 template <class T> DEVICE Moments<Compute<T>> moments_of(const T *x, i64 length, Compute<T> epsilon, bool centred) {
   using C = Compute<T>;
   SHARED C shared[MOST_WAVES];
-  C mean = 0, squares = 0;
+  C mean = 0, rest = 0, squares = 0;
   if (centred) {
     C sum = 0;
     for (i64 i = thread(); i < length; i += threads()) sum += widen(x[i]);
@@ -24,9 +27,11 @@ template <class T> DEVICE Moments<Compute<T>> moments_of(const T *x, i64 length,
   for (i64 i = thread(); i < length; i += threads()) {
     C distance = widen(x[i]) - mean;
     squares += distance * distance;
+    rest += distance;
   }
-  squares = sum_block(squares, shared);
-  return {mean, inverse_root(squares / (C)length + epsilon)};
+  squares = sum_block(squares, shared) / (C)length;
+  rest = centred ? sum_block(rest, shared) / (C)length : (C)0;
+  return {mean, rest, inverse_root(squares - rest * rest + epsilon)};
 }
 
 template <class P> DEVICE f32 parameter(const void *from, i64 at) { return widen(((const P *)from)[at]); }
@@ -50,28 +55,21 @@ template <class T> DEVICE void store_statistic(void *to, i32 dtype, i64 at, T va
   }
 }
 
-// Scale and bias: `length` numbers each, or those of a broadcast: element i is at i / inner % extent.
-struct Parameters {
-  const void *scale, *bias;
-  i32 scale_dtype, bias_dtype;
-  i64 scale_inner, scale_extent, bias_inner, bias_extent;
-};
-
 template <class T>
-DEVICE void layer_norm(const T *x, T *y, i64 length, f64 epsilon, Parameters p, i32 centred, void *mean, void *inverse,
+DEVICE void layer_norm(const T *x, T *y, i64 length, f64 epsilon, NormParameters p, i32 centred, void *mean, void *inverse,
                        i32 mean_dtype) {
   using C = Compute<T>;
   i64 row = block();
   x += row * length, y += row * length;
   Moments<C> m = moments_of(x, length, (C)epsilon, centred != 0);
   for (i64 i = thread(); i < length; i += threads()) {
-    C value = (widen(x[i]) - m.mean) * m.inverse;
-    value *= parameter_of<C>(p.scale, p.scale_dtype, i / p.scale_inner % p.scale_extent);
+    C value = (widen(x[i]) - m.mean - m.rest) * m.inverse;
+    if (p.scale) value *= parameter_of<C>(p.scale, p.scale_dtype, i / p.scale_inner % p.scale_extent);
     if (p.bias) value += parameter_of<C>(p.bias, p.bias_dtype, i / p.bias_inner % p.bias_extent);
     y[i] = narrow<T>(value);
   }
   if (mean && thread() == 0) {
-    store_statistic(mean, mean_dtype, row, m.mean);
+    store_statistic(mean, mean_dtype, row, m.mean + m.rest);
     store_statistic(inverse, mean_dtype, row, m.inverse);
   }
 }
@@ -110,7 +108,7 @@ DEVICE void group_norm(const T *x, T *y, i64 groups, i64 width, i64 spatial, f64
   Moments<C> m = moments_of(x, length, (C)epsilon, true);
   for (i64 i = thread(); i < length; i += threads()) {
     i64 at = per_channel ? group * width + i / spatial : group;
-    C value = (widen(x[i]) - m.mean) * m.inverse;
+    C value = (widen(x[i]) - m.mean - m.rest) * m.inverse;
     y[i] = narrow<T>(value * parameter_of<C>(scale, scale_dtype, at) + parameter_of<C>(bias, bias_dtype, at));
   }
 }
@@ -118,7 +116,7 @@ DEVICE void group_norm(const T *x, T *y, i64 groups, i64 width, i64 spatial, f64
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(1024) layer_norm_##WORD(const T *x, T *y, i64 length, f64 epsilon, Parameters p, i32 centred, void *mean,      \
+  KERNEL(1024) layer_norm_##WORD(const T *x, T *y, i64 length, f64 epsilon, NormParameters p, i32 centred, void *mean,      \
                                  void *inverse, i32 mean_dtype) {                                                      \
     layer_norm<T>(x, y, length, epsilon, p, centred, mean, inverse, mean_dtype);                                       \
   }                                                                                                                    \

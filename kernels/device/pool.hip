@@ -62,7 +62,8 @@ DEVICE void pool(const T *x, T *y, i64 *indices, const Window &w, i64 planes, i3
                                   : taps_of(w, axis, o.at[axis], 0, w.in[axis]);
           count *= all.last - all.first;
         }
-        total = total / (C)count;
+        // A window that lies in the padding has nothing to average.
+        total = count ? total / (C)count : (C)0;
       }
       if (mode == LP) total = root_of(total, p);
     }
@@ -135,7 +136,7 @@ template <class T> DEVICE void pad(const T *x, const T *value, T *y, const Space
                           i32 column_major) {                                                                          \
     pool<T>(x, y, indices, w, planes, mode, include_pads, p, column_major);                                            \
   }
-HIPC_ALL_FLOATS(DEFINE) DEFINE(i8, i8) DEFINE(u8, u8) DEFINE(i32, i32) DEFINE(i64, i64)
+HIPC_NUMBERS(DEFINE)
 #undef DEFINE
 #define DEFINE(WORD, T)                                                                                                \
   KERNEL(256) global_pool_##WORD(const T *x, T *y, i64 planes, i64 size, i32 mode, i32 p) {                            \

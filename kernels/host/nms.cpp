@@ -1,35 +1,14 @@
 // hipc_nms_count, hipc_nms: greedy suppression per batch and class, best score first, lower box first among equals.
 #include "hipc_sort.h"
+#include "shared/boxes.h"
 
 using namespace hipc;
 
 namespace {
 
-struct Problem {
+struct Problem : Suppression {
   const char *op;
-  const float *boxes, *scores;
-  int64_t batches, classes, count, limit;
-  float iou_threshold, score_threshold;
-  bool has_score_threshold, centered;
 };
-
-struct Box {
-  float x0, y0, x1, y1;
-};
-
-Box box_at(const Problem &p, int64_t batch, int64_t index) {
-  const float *b = p.boxes + (batch * p.count + index) * 4;
-  if (p.centered) return {b[0] - b[2] / 2, b[1] - b[3] / 2, b[0] + b[2] / 2, b[1] + b[3] / 2};
-  return {min(b[1], b[3]), min(b[0], b[2]), max(b[1], b[3]), max(b[0], b[2])};
-}
-
-bool overlaps(const Box &a, const Box &b, float threshold) {
-  float width = min(a.x1, b.x1) - max(a.x0, b.x0), height = min(a.y1, b.y1) - max(a.y0, b.y0);
-  if (!(width > 0) || !(height > 0)) return false;
-  float common = width * height, area_a = (a.x1 - a.x0) * (a.y1 - a.y0), area_b = (b.x1 - b.x0) * (b.y1 - b.y0);
-  float all = area_a + area_b - common;
-  return area_a > 0 && area_b > 0 && all > 0 && common / all > threshold;
-}
 
 // Boxes that stay, for one batch and class, in order; `order` and `spare` have room for all boxes.
 int64_t suppress(const Problem &p, int64_t batch, int64_t category, int64_t *kept, int64_t *order, int64_t *spare) {
@@ -62,17 +41,10 @@ int32_t read_problem(hipc_context *context, const hipc_tensor *boxes, const hipc
   if (!single(max_output, I64) || !single(iou, F32) || !single(score, F32))
     return hipc_error(context, HIPC_ERROR_SHAPE, "%s: limit and thresholds must be single numbers", p->op);
   int64_t limit = max_output ? max(data<int64_t>(max_output)[0], (int64_t)0) : 0;
-  *p = {p->op,
-        data<float>(boxes),
-        data<float>(scores),
-        boxes->shape[0],
-        scores->shape[1],
-        boxes->shape[1],
-        min(limit, boxes->shape[1]),
-        iou ? data<float>(iou)[0] : 0.0f,
-        score ? data<float>(score)[0] : 0.0f,
-        score != nullptr,
-        center_point_box != 0};
+  *p = {{data<float>(boxes), data<float>(scores), boxes->shape[0], scores->shape[1], boxes->shape[1],
+         min(limit, boxes->shape[1]), iou ? data<float>(iou)[0] : 0.0f, score ? data<float>(score)[0] : 0.0f,
+         score != nullptr, center_point_box != 0},
+        p->op};
   return HIPC_OK;
 }
 

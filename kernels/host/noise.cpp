@@ -1,30 +1,9 @@
-// hipc_random_uniform, hipc_random_normal, hipc_bernoulli, hipc_multinomial. The bits of an element are a mix of the seed
-// and its position, so a result does not depend on the number of threads.
-#include "hipc_ops.h"
+// hipc_random_uniform, hipc_random_normal, hipc_bernoulli, hipc_multinomial.
+#include "shared/noise.h"
 
 using namespace hipc;
 
 namespace {
-
-// The finaliser of the splitmix64 generator (Steele, Lea, Flood 2014) over a Weyl sequence.
-HIPC_INLINE uint64_t mixed(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
-  return value ^ (value >> 31);
-}
-
-HIPC_INLINE uint64_t bits_at(int64_t seed, int64_t position) {
-  return mixed(mixed((uint64_t)seed + 0x9e3779b97f4a7c15ull) + (uint64_t)(position + 1) * 0x9e3779b97f4a7c15ull);
-}
-
-// In [0, 1), with 53 random bits.
-HIPC_INLINE double uniform_at(int64_t seed, int64_t position) { return (double)(bits_at(seed, position) >> 11) * 0x1p-53; }
-
-// Box-Muller: the radius needs a number above zero.
-double normal_at(int64_t seed, int64_t position) {
-  double u = 1 - uniform_at(seed, 2 * position), v = uniform_at(seed, 2 * position + 1);
-  return ::sqrt(-2 * ::log(u)) * ::cos(6.28318530717958647692 * v);
-}
 
 template <class Number>
 int32_t fill(hipc_context *context, const char *op, hipc_tensor *y, int64_t cost, Number &&number) {
@@ -89,16 +68,7 @@ HIPC_EXPORT int32_t hipc_multinomial(hipc_context *context, const hipc_tensor *x
           for (int64_t c = 0; c < classes; c++) running[c] = sum += ::exp((double)widen(line[c]) - top);
           for (int64_t i = 0; i < draws; i++) {
             double wanted = uniform_at(seed, row * draws + i) * sum;
-            // The first class whose running sum exceeds the number; the last one, should rounding leave none.
-            int64_t low = 0, high = classes - 1;
-            while (low < high) {
-              int64_t middle = (low + high) / 2;
-              if (running[middle] > wanted)
-                high = middle;
-              else
-                low = middle + 1;
-            }
-            to[row * draws + i] = (I)low;
+            to[row * draws + i] = (I)drawn_class(running, classes, wanted);
           }
         }
       });

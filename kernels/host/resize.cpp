@@ -1,96 +1,13 @@
 // hipc_resize, hipc_resize_extents. A resize is one pass per axis whose extent or coordinates change. A pass is a table of
-// taps, source positions with weights, applied to every line of the axis. Coordinates are computed in double, as ONNX's
-// definition does.
-#include "hipc_ops.h"
+// taps, source positions with weights, applied to every line of the axis.
+#include "shared/resize.h"
 
 using namespace hipc;
 
 namespace {
 
-enum Mode : int64_t { NEAREST, LINEAR, CUBIC };
-enum Coordinate : int64_t {
-  HALF_PIXEL,
-  ASYMMETRIC,
-  ALIGN_CORNERS,
-  PYTORCH_HALF_PIXEL,
-  TF_CROP_AND_RESIZE,
-  HALF_PIXEL_SYMMETRIC
-};
-enum Rounding : int64_t { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL };
-
-struct Options {
-  int64_t mode, coordinate, nearest;
-  double cubic_a;
-  bool exclude_outside;
-  double extrapolation;
-  bool antialias;
-};
-
-struct Axis {
-  int64_t in, out;
-  double scale, roi_begin, roi_end;
-};
-
-// Position on the input that an output position stands for; false: it lies outside the region of interest.
-bool source_position(const Options &options, const Axis &axis, int64_t at, double *position) {
-  double x = (double)at, resized = axis.scale * (double)axis.in, last = (double)(axis.in - 1);
-  switch (options.coordinate) {
-  case ASYMMETRIC:
-    *position = x / axis.scale;
-    return true;
-  case ALIGN_CORNERS:
-    *position = resized == 1 ? 0 : x * last / (resized - 1);
-    return true;
-  case PYTORCH_HALF_PIXEL:
-    *position = resized == 1 ? -0.5 : (x + 0.5) / axis.scale - 0.5;
-    return true;
-  case TF_CROP_AND_RESIZE: {
-    double range = axis.roi_end - axis.roi_begin;
-    *position = (resized == 1 ? range * last / 2 : x * range * last / (resized - 1)) + axis.roi_begin * last;
-    return *position >= 0 && *position <= last;
-  }
-  case HALF_PIXEL_SYMMETRIC: {
-    double adjustment = (double)axis.out / resized, offset = (double)axis.in / 2 * (1 - adjustment);
-    *position = offset + (x + 0.5) / axis.scale - 0.5;
-    return true;
-  }
-  default:
-    *position = (x + 0.5) / axis.scale - 0.5;
-    return true;
-  }
-}
-
-int64_t nearest_position(int64_t rounding, double position) {
-  switch (rounding) {
-  case PREFER_CEIL: return (int64_t)floor(position + 0.5);
-  case FLOOR: return (int64_t)floor(position);
-  case CEIL: return (int64_t)ceil(position);
-  default: return (int64_t)ceil(position - 0.5);
-  }
-}
-
-double cubic_weight(double distance, double a) {
-  double x = fabs(distance);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-  return 0;
-}
-
-// Downsampling with antialiasing stretches the filter by the inverse of the scale.
-double stretch_of(const Options &options, const Axis &axis) {
-  return options.antialias && axis.scale < 1 ? axis.scale : 1;
-}
-
-int64_t taps_of(const Options &options, const Axis &axis) {
-  if (options.mode == NEAREST) return 1;
-  double radius = options.mode == LINEAR ? 1 : 2;
-  return 2 * -(int64_t)floor(-radius / stretch_of(options, axis));
-}
-
-bool is_identity(const Axis &axis, const Options &options) {
-  if (axis.in != axis.out || fabs(axis.scale - 1) > 1e-9) return false;
-  return options.coordinate != TF_CROP_AND_RESIZE || (axis.roi_begin == 0 && axis.roi_end == 1);
-}
+using Options = ResizeOptions;
+using Axis = ResizeAxis;
 
 // Taps of every output position of an axis. `outside[i]`: position i takes the extrapolation value.
 template <class C> struct Taps {
@@ -100,36 +17,9 @@ template <class C> struct Taps {
   bool *outside;   // [out]
 };
 
-template <class C> void fill_taps(const Options &options, const Axis &axis, Taps<C> taps) {
-  double stretch = stretch_of(options, axis);
-  for (int64_t i = 0; i < axis.out; i++) {
-    double position;
-    taps.outside[i] = !source_position(options, axis, i, &position);
-    int64_t *source = taps.source + i * taps.count;
-    C *weight = taps.weight + i * taps.count;
-    double sum = 0;
-    // Far outside, or not a number: the border, without overflow on the way to an integer.
-    if (!(position > -1e15)) position = -1e15;
-    if (position > 1e15) position = 1e15;
-    if (options.mode == NEAREST) {
-      source[0] = max((int64_t)0, min(axis.in - 1, nearest_position(options.nearest, position)));
-      weight[0] = 1;
-      continue;
-    }
-    // The left neighbour of a whole position is the one before it: its weight is 0 where the filter has radius 1.
-    int64_t left = (int64_t)ceil(position) - 1;
-    for (int64_t k = 0; k < taps.count; k++) {
-      int64_t at = left + 1 - taps.count / 2 + k;
-      double distance = (position - (double)at) * stretch;
-      double value = options.mode == LINEAR ? max(0.0, 1 - fabs(distance)) : cubic_weight(distance, options.cubic_a);
-      if (options.exclude_outside && (at < 0 || at >= axis.in)) value = 0;
-      source[k] = max((int64_t)0, min(axis.in - 1, at));
-      weight[k] = (C)value;
-      sum += value;
-    }
-    if ((options.exclude_outside || options.antialias) && sum != 0)
-      for (int64_t k = 0; k < taps.count; k++) weight[k] = (C)((double)weight[k] / sum);
-  }
+template <class C> void fill_all(const Options &options, const Axis &axis, Taps<C> taps) {
+  for (int64_t i = 0; i < axis.out; i++)
+    taps.outside[i] = fill_taps(options, axis, i, taps.count, taps.source + i * taps.count, taps.weight + i * taps.count);
 }
 
 // ---- passes -----------------------------------------------------------------------------------------------------
@@ -310,7 +200,7 @@ int32_t resize_nearest(hipc_context *context, const Options &options, const Plan
   run_passes<T>(plan, x, data<T>(x), data<T>(y), (T *)(memory + buffers[0]), (T *)(memory + buffers[1]),
                 [&](const T *from, T *to, Rows rows, int32_t axis) {
                   Taps<float> taps = layout.taps<float>(memory, axis);
-                  fill_taps(options, plan.axes[axis], taps);
+                  fill_all(options, plan.axes[axis], taps);
                   move_pass(context, from, to, rows, plan.axes[axis].out, taps, extrapolation);
                 });
   return HIPC_OK;
@@ -338,7 +228,7 @@ int32_t resize_blend(hipc_context *context, const Options &options, const Plan &
   run_passes<C>(plan, x, from, to, (C *)(memory + buffers[0]), (C *)(memory + buffers[1]),
                 [&](const C *source, C *target, Rows rows, int32_t axis) {
                   Taps<C> taps = layout.template taps<C>(memory, axis);
-                  fill_taps(options, plan.axes[axis], taps);
+                  fill_all(options, plan.axes[axis], taps);
                   blend_pass(context, source, target, rows, plan.axes[axis].out, taps, (C)options.extrapolation);
                 });
   if constexpr (!direct) {
@@ -394,8 +284,7 @@ HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, con
                                 int64_t nearest, double cubic_coeff_a, int64_t exclude_outside,
                                 double extrapolation_value, int64_t antialias, int64_t is_unsigned) {
   HIPC_TRY(check_contiguous(context, "resize", x, scales, roi, y));
-  Options options{mode,          coordinate, nearest, cubic_coeff_a, exclude_outside != 0, extrapolation_value,
-                  antialias != 0};
+  Options options{mode, coordinate, nearest, cubic_coeff_a, extrapolation_value, exclude_outside != 0, antialias != 0};
   Axis axes[HIPC_MAX_RANK];
   HIPC_TRY(read_axes(context, options, x, scales, roi, y, axes));
   if (elements(y) == 0) return HIPC_OK;
@@ -406,7 +295,7 @@ HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, con
     memcpy(y->data, x->data, (size_t)(elements(x) * element_size(dtype)));
     return HIPC_OK;
   }
-  if (mode == NEAREST) return dispatch_nearest(context, options, plan, x, y, dtype);
+  if (mode == RESIZE_NEAREST) return dispatch_nearest(context, options, plan, x, y, dtype);
   return dispatch_number(context, "resize", dtype,
                          [&]<class T>() { return resize_blend<T>(context, options, plan, x, y); });
 }

@@ -1,43 +1,12 @@
 // hipc_tree_ensemble: sums, means, minima or maxima of the leaves that the rows of a table reach in decision trees.
-#include "hipc_ops.h"
+#include "shared/tables.h"
 
 using namespace hipc;
 
 namespace {
 
-enum Mode : int64_t { less_equal, less, greater_equal, greater, equal, not_equal, member, leaf };
-enum Aggregate : int64_t { sum, average, minimum, maximum };
-
-// A row of the node table. `first` and `count` are a range of `members`, or of `targets` and `weights` at a leaf.
-struct Node {
-  int64_t feature, mode, yes, no, missing_is_yes, first, count;
-};
-
-struct Forest {
-  const Node *nodes;
-  const double *splits, *members, *weights;
-  const int64_t *roots, *targets;
-  int64_t trees;
-};
-
-HIPC_INLINE bool decides_yes(const Forest &forest, const Node &node, double split, double value) {
-  if (node.missing_is_yes && value != value) return true;
-  switch (node.mode) {
-  case less_equal: return value <= split;
-  case less: return value < split;
-  case greater_equal: return value >= split;
-  case greater: return value > split;
-  case equal: return value == split;
-  case not_equal: return value != split;
-  default:
-    for (int64_t i = 0; i < node.count; i++)
-      if (forest.members[node.first + i] == value) return true;
-    return false;
-  }
-}
-
 template <class T> const Node &reached(const Forest &forest, int64_t at, const T *x) {
-  while (forest.nodes[at].mode != leaf) {
+  while (forest.nodes[at].mode != NODE_LEAF) {
     const Node &node = forest.nodes[at];
     at = decides_yes(forest, node, forest.splits[at], (double)widen(x[node.feature])) ? node.yes : node.no;
   }
@@ -52,33 +21,22 @@ void score(const Forest &forest, int64_t aggregate, const T *x, double *scores, 
     const Node &node = reached(forest, forest.roots[tree], x);
     for (int64_t i = node.first; i < node.first + node.count; i++) {
       int64_t target = forest.targets[i];
-      double weight = forest.weights[i], &total = scores[target];
-      if (aggregate <= average) total += weight;
-      else if (!seen[target] || (aggregate == minimum ? weight < total : weight > total)) total = weight;
+      scores[target] = aggregated(aggregate, scores[target], seen[target], forest.weights[i]);
       seen[target] = 1;
     }
   }
-  if (aggregate == average && forest.trees)
+  if (aggregate == AGGREGATE_AVERAGE && forest.trees)
     for (int64_t i = 0; i < targets; i++) scores[i] /= (double)forest.trees;
 }
 
 // The tables come from the model: nothing in them may point outside.
 int32_t check_tables(hipc_context *context, const char *op, const hipc_tensor *nodes, const Forest &forest,
                      int64_t features, int64_t members, int64_t leaves, int64_t targets) {
-  int64_t count = nodes->shape[0];
+  ForestLimits limits{nodes->shape[0], features, members, leaves, targets};
   bool good = true;
-  auto within = [](int64_t first, int64_t number, int64_t limit) {
-    return first >= 0 && number >= 0 && first <= limit && number <= limit - first;
-  };
-  for (int64_t i = 0; i < count; i++) {
-    const Node &node = forest.nodes[i];
-    if (node.mode == leaf) good = good && within(node.first, node.count, leaves);
-    else
-      good = good && within(node.yes, 1, count) && within(node.no, 1, count) && within(node.feature, 1, features) &&
-             (node.mode != member || within(node.first, node.count, members));
-  }
-  for (int64_t i = 0; i < forest.trees; i++) good = good && within(forest.roots[i], 1, count);
-  for (int64_t i = 0; i < leaves; i++) good = good && within(forest.targets[i], 1, targets);
+  for (int64_t i = 0; i < limits.nodes; i++) good = good && is_within(forest.nodes[i], limits);
+  for (int64_t i = 0; i < forest.trees; i++) good = good && is_range(forest.roots[i], 1, limits.nodes);
+  for (int64_t i = 0; i < leaves; i++) good = good && is_range(forest.targets[i], 1, targets);
   return good ? HIPC_OK : hipc_error(context, HIPC_ERROR_INDEX, "%s: a tree names a node, feature or target that is not there", op);
 }
 

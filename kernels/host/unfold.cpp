@@ -1,5 +1,5 @@
 // hipc_col2im, hipc_deform_conv.
-#include "hipc_ops.h"
+#include "shared/sampling.h"
 
 using namespace hipc;
 
@@ -34,45 +34,16 @@ template <class T> void add_columns(const Window &w, const T *columns, Compute<T
 }
 
 // ---- deform_conv ------------------------------------------------------------------------------------------------
-struct Deformed {
-  int64_t batch, channels_in, channels_out, height, width, out_height, out_width, kernel_height, kernel_width, group,
-      offset_group, stride[2], pad[2], dilation[2];
-
-  int64_t taps() const { return kernel_height * kernel_width; }
-  int64_t positions() const { return out_height * out_width; }
-};
-
-// The plane between its pixels; zero outside.
-template <class T> Compute<T> between(const T *plane, const Deformed &d, Compute<T> y, Compute<T> x) {
-  using C = Compute<T>;
-  if (!(y > -1 && y < (C)d.height && x > -1 && x < (C)d.width)) return 0;
-  int64_t top = (int64_t)floor((double)y), left = (int64_t)floor((double)x);
-  C dy = y - (C)top, dx = x - (C)left;
-  auto pixel = [&](int64_t row, int64_t column) -> C {
-    bool inside = row >= 0 && row < d.height && column >= 0 && column < d.width;
-    return inside ? widen(plane[row * d.width + column]) : (C)0;
-  };
-  return (1 - dy) * ((1 - dx) * pixel(top, left) + dx * pixel(top, left + 1)) +
-         dy * ((1 - dx) * pixel(top + 1, left) + dx * pixel(top + 1, left + 1));
-}
-
 // Every sampled input of one output position: samples[channel][tap].
 template <class T>
 void sample_position(const Deformed &d, const T *x, const T *offset, const T *mask, int64_t n, int64_t position,
                      Compute<T> *samples) {
-  using C = Compute<T>;
-  int64_t row = position / d.out_width, column = position % d.out_width, per_group = d.channels_in / d.offset_group;
+  int64_t per_group = d.channels_in / d.offset_group;
   for (int64_t g = 0; g < d.offset_group; g++)
     for (int64_t tap = 0; tap < d.taps(); tap++) {
-      int64_t which = (n * d.offset_group + g) * d.taps() + tap;
-      const T *shift = offset + which * 2 * d.positions() + position;
-      C y = (C)(row * d.stride[0] - d.pad[0] + tap / d.kernel_width * d.dilation[0]) + widen(shift[0]);
-      C z = (C)(column * d.stride[1] - d.pad[1] + tap % d.kernel_width * d.dilation[1]) + widen(shift[d.positions()]);
-      C weight = mask ? widen(mask[which * d.positions() + position]) : (C)1;
-      for (int64_t c = g * per_group; c < (g + 1) * per_group; c++) {
-        const T *plane = x + (n * d.channels_in + c) * d.height * d.width;
-        samples[c * d.taps() + tap] = weight * between(plane, d, y, z);
-      }
+      auto at = deformed_tap(d, offset, mask, n, g, tap, position);
+      for (int64_t c = g * per_group; c < (g + 1) * per_group; c++)
+        samples[c * d.taps() + tap] = at.weight * between(x + (n * d.channels_in + c) * d.height * d.width, d, at.y, at.x);
     }
 }
 

@@ -8,11 +8,7 @@ namespace {
 
 constexpr int64_t TILE = 64, FEW_FILTERS = 4;
 
-// As kernels/device/conv.hip and hipc_math.h declare them.
-struct Conv {
-  Window window;
-  int32_t groups, channels, filters, images, in_size, out_size, taps;
-};
+// As kernels/device/hipc_math.h declares it.
 struct Ends {
   const void *bias, *residual;
   float alpha, first, second;
@@ -37,7 +33,7 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
       (bias && bias->dtype != x->dtype) || (residual && residual->dtype != x->dtype))
     return unsupported_dtype(context, "conv", x->dtype);
   WindowAttributes attributes{w->shape + 2, strides, pads, dilations, w->rank - 2, num_strides, num_pads, num_dilations, false};
-  Conv conv{};
+  WindowedProduct conv{};
   HIPC_TRY(read_window(context, "conv", x, y, attributes, &conv.window));
   int64_t filters = w->shape[0], channels = w->shape[1];
   if (group < 1 || filters % group) return wrong(context, "the number of filters over groups", filters, group);
@@ -46,8 +42,6 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
   if (bias && elements(bias) != filters) return wrong(context, "the number of elements of bias", elements(bias), filters);
   if (residual && elements(residual) != elements(y))
     return wrong(context, "the number of elements of residual", elements(residual), elements(y));
-  if (x->dtype == F64 && activation != ACT_NONE)
-    return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "conv of double with an activation");
   if (elements(y) == 0) return HIPC_OK;
   conv.groups = (int32_t)group, conv.channels = (int32_t)channels, conv.filters = (int32_t)(filters / group);
   conv.images = (int32_t)x->shape[0], conv.in_size = (int32_t)extent(x, 2, x->rank);
@@ -60,5 +54,7 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
     grid.grid[0] = (uint32_t)(ceil_div((int64_t)conv.filters, TILE) * ceil_div((int64_t)conv.out_size, TILE));
     grid.grid[1] = (uint32_t)min<int64_t>((int64_t)conv.images * group, 0xffff);
   }
-  return launch(context, kernel_name(tiled ? "conv" : "conv_direct", x->dtype), grid, x->data, w->data, y->data, conv, ends);
+  if (tiled) return launch(context, kernel_name("conv", x->dtype), grid, x->data, w->data, y->data, conv, ends);
+  return launch(context, kernel_name("conv_direct", x->dtype), grid, x->data, w->data, y->data, conv, ends, activation_alpha,
+                activation_beta);
 }

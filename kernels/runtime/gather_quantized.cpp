@@ -1,18 +1,12 @@
 // hipc_gather_block_quantized on GPUs.
 #include "gpu.h"
+#include "shared/quantized_table.h"
 
 using namespace hipc;
 
 namespace {
 
 constexpr const char *OP = "gather_block_quantized";
-
-// As kernels/device/gather_quantized.hip declares it.
-struct Table {
-  const uint8_t *bytes, *zeros;
-  int64_t entries, inner, columns, block, blocks;
-  int32_t bits, default_zero, is_signed, wide;
-};
 
 } // namespace
 
@@ -33,7 +27,7 @@ HIPC_EXPORT int32_t hipc_gather_block_quantized(hipc_context *context, const hip
                       (long long)elements(scales), (long long)(entries * inner), (long long)blocks);
   if (elements(y) != elements(indices) * inner * columns) return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the size of y", OP);
   if (elements(y) == 0) return HIPC_OK;
-  Table argument{data<uint8_t>(table), zeros ? data<uint8_t>(zeros) : nullptr, entries, inner, columns, block, blocks,
+  QuantizedTable argument{data<uint8_t>(table), zeros ? data<uint8_t>(zeros) : nullptr, entries, inner, columns, block, blocks,
                  (int32_t)bits, (int32_t)default_zero, (int32_t)(is_signed != 0), (int32_t)(indices->dtype == I64)};
   return launch(context, kernel_name(OP, y->dtype), over(context, elements(y)), argument, indices->data, scales->data, y->data,
                 elements(y));

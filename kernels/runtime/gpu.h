@@ -32,6 +32,16 @@ inline const void *host_view(hipc_context *context, const void *device, void *bu
   if (const void *constant = host_constant(context, device)) return constant;
   return hipc_read(context, buffer, device, bytes) == HIPC_OK ? buffer : nullptr;
 }
+// One whole number that an operand holds; it may be a constant, else it is waited for.
+inline int32_t read_number(hipc_context *context, const char *op, const char *what, const hipc_tensor *tensor, int64_t *number) {
+  if (elements(tensor) != 1 || (tensor->dtype != I32 && tensor->dtype != I64))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: %s is not one whole number", op, what);
+  int64_t buffer = 0;
+  const void *value = host_view(context, tensor->data, &buffer, element_size(tensor->dtype));
+  if (!value) return HIPC_ERROR_INTERNAL;
+  *number = tensor->dtype == I64 ? *(const int64_t *)value : (int64_t)*(const int32_t *)value;
+  return HIPC_OK;
+}
 // A word that kernels set when a number among their inputs points outside of a tensor; they leave memory alone then. The
 // host looks at it when the run has ended, and the run fails. NULL: there is no memory (the error is kept).
 enum Fault : int32_t { FAULT_NONE = 0, FAULT_POSITION = 1, FAULT_INDEX = 2 };

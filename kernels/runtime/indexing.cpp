@@ -1,16 +1,11 @@
-// hipc_gather_elements, hipc_gather_nd, hipc_scatter_elements, hipc_scatter_nd, hipc_tensor_scatter and hipc_one_hot on
-// GPUs. Numbers stay on the device: kernels report those outside.
+// hipc_gather_elements, hipc_gather_nd, hipc_scatter_elements, hipc_scatter_nd, hipc_tensor_scatter, hipc_one_hot
+// and hipc_reverse_sequence on GPUs. Numbers stay on the device: kernels report those outside.
 #include "gpu.h"
+#include "shared/space.h"
 
 using namespace hipc;
 
 namespace {
-
-// As kernels/device/hipc_device.h declares it.
-struct Space {
-  int64_t shape[8], strides[8];
-  int32_t rank;
-};
 
 int32_t check_indices_type(hipc_context *context, const char *op, const hipc_tensor *indices) {
   if (indices->dtype == I32 || indices->dtype == I64) return HIPC_OK;
@@ -191,4 +186,22 @@ HIPC_EXPORT int32_t hipc_one_hot(hipc_context *context, const hipc_tensor *indic
   if (elements(y) == 0) return HIPC_OK;
   return launch(context, kernel_name_of_size(op, element_size(y->dtype)), over(context, elements(y)), indices->data,
                 values->data, y->data, elements(y), r.length, r.inner, (int32_t)(indices->dtype == I64));
+}
+
+HIPC_EXPORT int32_t hipc_reverse_sequence(hipc_context *context, const hipc_tensor *x, const hipc_tensor *lengths,
+                                          hipc_tensor *y, int64_t batch_axis, int64_t time_axis) {
+  const char *op = "reverse_sequence";
+  HIPC_TRY(check_same_shape(context, op, x, y));
+  HIPC_TRY(check_contiguous(context, op, x, lengths, y));
+  if (x->rank < 2 || batch_axis + time_axis != 1 || batch_axis < 0 || time_axis < 0)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: batch and time must be the first two axes", op);
+  if (lengths->dtype != I64) return unsupported_dtype(context, op, lengths->dtype);
+  if (elements(lengths) != x->shape[batch_axis])
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs one length per sequence", op);
+  if (element_size(x->dtype) == 0 || y->dtype != x->dtype) return unsupported_dtype(context, op, x->dtype);
+  if (elements(x) == 0) return HIPC_OK;
+  int32_t *fault = device_fault(context);
+  if (!fault) return HIPC_ERROR_MEMORY;
+  return launch(context, kernel_name_of_size(op, element_size(x->dtype)), over(context, elements(x)), x->data, lengths->data,
+                y->data, elements(x), x->shape[0], x->shape[1], extent(x, 2, x->rank), (int32_t)(time_axis == 0), fault);
 }

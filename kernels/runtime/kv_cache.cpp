@@ -1,35 +1,13 @@
-// hipc_rotary and hipc_kv_append on GPUs. Positions and lengths stay on the device: kernels report those outside.
+// hipc_rotary, hipc_kv_append and hipc_kv_window on GPUs. Positions and lengths stay on the device: kernels report those outside.
 #include "../host/heads.h"
 #include "gpu.h"
+#include "shared/recurrent.h"
 
 using namespace hipc;
 
 namespace {
 
-// As kernels/device/kv_cache.hip declares them.
-struct HeadsArgument {
-  int64_t first, batch_stride, head_stride, position_stride;
-};
-struct Rotary {
-  const void *x, *cos, *sin;
-  const int64_t *positions;
-  void *y;
-  int32_t *fault;
-  HeadsArgument x_at, y_at;
-  int64_t batch, length, rows;
-  int32_t heads, size, half, interleaved, positions_count, angle_dtype;
-};
-struct Append {
-  const void *update, *past;
-  const int32_t *lengths;
-  void *present;
-  int32_t *fault;
-  HeadsArgument update_at, past_at, present_at;
-  int64_t batch, heads, size, added, capacity, room;
-  int32_t lengths_count, in_place;
-};
-
-HeadsArgument argument(const Heads &heads) {
+HeadPlaces argument(const Heads &heads) {
   return {heads.first, heads.batch_stride, heads.head_stride, heads.position_stride};
 }
 
@@ -84,7 +62,7 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
   if (lengths && (lengths->dtype != I32 || (elements(lengths) != 1 && elements(lengths) != in.batch)))
     return hipc_error(context, HIPC_ERROR_SHAPE, "kv_append: %lld lengths for a batch of %lld",
                       (long long)elements(lengths), (long long)in.batch);
-  Append call{};
+  CacheAppend call{};
   call.capacity = past ? old.positions : 0;
   if (!lengths && call.capacity + in.positions > out.positions)
     return hipc_error(context, HIPC_ERROR_VALUE, "kv_append: the cache holds %lld positions; %lld are needed",
@@ -105,10 +83,33 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
   if (wide) {
     int64_t unit = 16 / bytes;
     call.size /= unit;
-    HeadsArgument *places[] = {&call.update_at, &call.past_at, &call.present_at};
-    for (HeadsArgument *at : places)
+    HeadPlaces *places[] = {&call.update_at, &call.past_at, &call.present_at};
+    for (HeadPlaces *at : places)
       at->first /= unit, at->batch_stride /= unit, at->head_stride /= unit, at->position_stride /= unit;
     bytes = 16;
   }
   return launch(context, kernel_name_of_size("kv_append", bytes), over(context, in.batch * heads * positions * call.size), call);
+}
+
+HIPC_EXPORT int32_t hipc_kv_window(hipc_context *context, const hipc_tensor *staged, const hipc_tensor *filled,
+                                   const hipc_tensor *kept, hipc_tensor *present, int64_t window) {
+  const char *op = "kv_window";
+  HIPC_TRY(check_contiguous(context, op, staged, filled, kept, present));
+  if (staged->dtype != present->dtype || filled->dtype != I32 || kept->dtype != I32)
+    return unsupported_dtype(context, op, staged->dtype);
+  const int64_t *shape = present->shape;
+  if (staged->rank != 4 || present->rank != 4 || staged->shape[0] != shape[0] || staged->shape[1] != shape[1] ||
+      staged->shape[3] != shape[3] || elements(filled) != shape[0] || elements(kept) != shape[0])
+    return hipc_error(context, HIPC_ERROR_SHAPE, "kv_window: the shapes of the caches do not agree");
+  if (shape[2] < window)
+    return hipc_error(context, HIPC_ERROR_VALUE, "kv_window: the cache holds %lld positions; the window needs %lld",
+                      (long long)shape[2], (long long)window);
+  if (elements(present) == 0) return HIPC_OK;
+  int64_t bytes = element_size(present->dtype), size = shape[3];
+  if (size * bytes % 16 == 0 && ((uintptr_t)staged->data | (uintptr_t)present->data) % 16 == 0)
+    size = size * bytes / 16, bytes = 16;
+  KvWindow call{staged->data, data<int32_t>(filled), data<int32_t>(kept), present->data, device_fault(context),
+                shape[0], shape[1], size, staged->shape[2], shape[2]};
+  if (!call.fault) return HIPC_ERROR_MEMORY;
+  return launch(context, kernel_name_of_size(op, bytes), over(context, elements(present) * element_size(present->dtype) / bytes), call);
 }

@@ -1,16 +1,10 @@
 // hipc_layer_norm, hipc_layer_norm_stats, hipc_rms_norm, hipc_instance_norm and hipc_group_norm on GPUs: one block a row.
 #include "gpu.h"
+#include "shared/norms.h"
 
 using namespace hipc;
 
 namespace {
-
-// As kernels/device/norm.hip declares it.
-struct Parameters {
-  const void *scale, *bias;
-  int32_t scale_dtype, bias_dtype;
-  int64_t scale_inner, scale_extent, bias_inner, bias_extent;
-};
 
 bool is_float_type(int32_t dtype) { return dtype == F32 || dtype == F16 || dtype == BF16 || dtype == F64; }
 
@@ -47,6 +41,7 @@ uint32_t threads_for(hipc_context *context, int64_t length) {
 // Rows of decoders have a kernel that keeps them in registers.
 bool fits_registers(const hipc_tensor *x, const hipc_tensor *scale, const hipc_tensor *y, int64_t length, uint32_t threads) {
   int64_t vector = 16 / element_size(x->dtype);
+  if (!scale) return false;
   bool aligned = ((uintptr_t)x->data | (uintptr_t)scale->data | (uintptr_t)y->data) % 16 == 0;
   return x->dtype != F64 && scale->dtype == x->dtype && elements(scale) == length && aligned && length % vector == 0 &&
          length <= 4 * vector * (int64_t)threads;
@@ -63,7 +58,8 @@ int32_t normalise_rows(hipc_context *context, const char *op, bool centred, cons
   int64_t count = extent(x, 0, first), length = extent(x, first, x->rank);
   if (mean && (elements(mean) != count || elements(inverse) != count || inverse->dtype != mean->dtype))
     return hipc_error(context, HIPC_ERROR_SHAPE, "%s: mean and inverse deviation need one element per row", op);
-  Parameters p{scale->data, bias ? bias->data : nullptr, scale->dtype, bias ? bias->dtype : F32, 1, 1, 1, 1};
+  NormParameters p{scale ? scale->data : nullptr, bias ? bias->data : nullptr, scale ? scale->dtype : F32, bias ? bias->dtype : F32,
+               1, 1, 1, 1};
   HIPC_TRY(read_parameter(context, op, scale, rank, x->shape + first, &p.scale_inner, &p.scale_extent));
   HIPC_TRY(read_parameter(context, op, bias, rank, x->shape + first, &p.bias_inner, &p.bias_extent));
   if (count == 0 || (length == 0 && !mean)) return HIPC_OK;

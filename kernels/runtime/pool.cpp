@@ -1,5 +1,6 @@
 // hipc_pool_window, hipc_max_pool_indices, hipc_global_pool and hipc_pad on GPUs.
 #include "window.h"
+#include "shared/space.h"
 
 using namespace hipc;
 
@@ -7,14 +8,8 @@ namespace {
 
 constexpr int64_t GREATEST = 0, LP = 2;
 
-// As kernels/device/hipc_device.h declares it.
-struct Space {
-  int64_t shape[8], strides[8];
-  int32_t rank;
-};
-
 bool is_float_type(int32_t dtype) { return dtype == F32 || dtype == F16 || dtype == BF16 || dtype == F64; }
-bool has_kernel(int32_t dtype) { return is_float_type(dtype) || dtype == I8 || dtype == U8 || dtype == I32 || dtype == I64; }
+bool has_kernel(int32_t dtype) { return *dtype_word(dtype) && dtype != BOOL; }
 
 int32_t run(hipc_context *context, const char *op, const hipc_tensor *x, hipc_tensor *y, int64_t *indices,
             const WindowAttributes &attributes, int64_t mode, int64_t include_pads, int64_t p, int64_t column_major,

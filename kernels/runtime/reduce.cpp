@@ -1,15 +1,11 @@
 // hipc_reduce, hipc_arg_reduce, hipc_topk, hipc_cumsum and hipc_cumprod on GPUs.
 #include "gpu.h"
+#include "shared/space.h"
 
 using namespace hipc;
 
 namespace {
 
-// As kernels/device/hipc_device.h declares it.
-struct Space {
-  int64_t shape[8], strides[8];
-  int32_t rank;
-};
 constexpr int64_t BLOCK_ELEMENTS = 64;  // fewer are not worth a block of threads
 
 int64_t add_axis(Space *space, int64_t extent, int64_t stride, int64_t size) {
@@ -29,14 +25,7 @@ constexpr int32_t SUM = 0, PRODUCT = 1;
 
 int32_t scan(hipc_context *context, const char *op, const hipc_tensor *x, const hipc_tensor *at, hipc_tensor *y,
              int64_t axis, int64_t exclusive, int64_t reverse, int32_t kind) {
-  if (at) {
-    if (elements(at) != 1 || (at->dtype != I32 && at->dtype != I64))
-      return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the axis is not one whole number", op);
-    int64_t buffer = 0;
-    const void *value = host_view(context, at->data, &buffer, element_size(at->dtype));
-    if (!value) return HIPC_ERROR_INTERNAL;
-    axis = at->dtype == I64 ? *(const int64_t *)value : (int64_t)*(const int32_t *)value;
-  }
+  if (at) HIPC_TRY(read_number(context, op, "the axis", at, &axis));
   HIPC_TRY(check_same_shape(context, op, x, y));
   HIPC_TRY(check_contiguous(context, op, x, y));
   HIPC_TRY(check_axis(context, op, axis, x->rank, &axis));

@@ -1,12 +1,10 @@
-// A window that slides over spatial axes, as kernels/device/hipc_window.h declares it, from the attributes of operators.
+// A window that slides over spatial axes, from the attributes of operators.
 #pragma once
 #include "gpu.h"
+#include "shared/window.h"
 
 namespace hipc {
 
-struct Window {
-  int32_t in[3], out[3], kernel[3], strides[3], dilations[3], before[3], after[3];
-};
 struct WindowAttributes {
   const int64_t *kernel, *strides, *pads, *dilations;
   int64_t num_kernel, num_strides, num_pads, num_dilations;

@@ -102,7 +102,8 @@ class Module:
         wanted = max((argument.offset + argument.size for argument in values), default=0)
         if not wanted <= len(explicit) <= max(kernel.kernarg_size, wanted + 7):
             raise EmulationError(f"{name} takes {wanted} bytes of arguments; {len(explicit)} were given")
-        result = bytearray(max(kernel.kernarg_size, 16))
+        # Scalar loads may take in what lies behind the arguments, up to their own size: it is aligned, so it is there.
+        result = bytearray(-(-max(kernel.kernarg_size, 1) // 64) * 64)
         result[:wanted] = explicit[:wanted]
         hidden = {"hidden_grid_dims": 3}
         for direction, letter in enumerate("xyz"):

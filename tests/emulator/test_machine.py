@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from hip_compiler.toolchain.device import build_images
+from hip_compiler.toolchain.device import build_images, include_folders
 from tests.emulator import Device, EmulationError, Memory, Module, OutOfBounds, pack
 from tests.kernels.harness import CACHE
 
@@ -57,7 +57,7 @@ def module(architecture: str) -> Module:
     with TemporaryDirectory() as folder:
         source = Path(folder, "test_machine.hip")
         source.write_text(SOURCE)
-        image = build_images([source], CACHE, [architecture], (Path(__file__).parents[2] / "kernels" / "device",),
+        image = build_images([source], CACHE, [architecture], include_folders(),
                              stem="test-machine")[architecture]  # fmt: skip
         return Device(architecture).load(image.read_bytes())
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -268,9 +268,16 @@ def call_op(
     **attributes: Any,
 ) -> list[np.ndarray]:
     """Call the function of an operation, attributes by name, defaults filled in, strings as words."""
+    assert len(inputs) == len(op.inputs) and len(outputs) == len(op.outputs)
+    values = attribute_values(op, attributes)
+    assert isinstance(op.lowering, CallLowering)
+    return call(op.lowering.symbol, inputs, outputs, *values, threads=threads, level=level)
+
+
+def attribute_values(op: OpDef, attributes: Mapping[str, Any]) -> list[Any]:
+    """Attributes in the order of the function's signature, defaults filled in."""
     unknown = set(attributes) - {attribute.name for attribute in op.attributes}
     assert not unknown, f"{op.name} has no attributes {unknown}"
-    assert len(inputs) == len(op.inputs) and len(outputs) == len(op.outputs)
     values: list[Any] = []
     for attribute in op.attributes:
         value = attributes.get(attribute.name, attribute.default)
@@ -282,5 +289,4 @@ def call_op(
         elif attribute.kind == "floats":
             value = [float(number) for number in value]
         values.append(value)
-    assert isinstance(op.lowering, CallLowering)
-    return call(op.lowering.symbol, inputs, outputs, *values, threads=threads, level=level)
+    return values
