@@ -98,7 +98,7 @@ def test_few_bits_give_the_same_text_up_to_near_ties(key: str) -> None:
 def test_perplexity_is_that_of_onnx_runtime(key: str) -> None:
     """The mean over windows that overlap: each token is scored after several contexts.
 
-    Rounded activations move single tokens to either side, in both engines, and by chance: few tokens would measure that.
+    Rounded activations move single tokens to either side, in both engines, and by chance: few tokens measure that.
     """
     config, tokenizer = read_config(folder_of(key)), Tokenizer(folder_of(key))
     tokens = tokenizer.encode(TEXT)
