@@ -99,8 +99,11 @@ struct Scales {
 void quantise(const float *x, const Scales &scales, int64_t first, int64_t size, int64_t bits, uint8_t *to) {
   float least = bits == 8 ? -128 : -8, most = bits == 8 ? 127 : 7;
   int8_t levels[MAX_SIZE];
-  for (int64_t c = 0; c < size; c++)
-    levels[c] = (int8_t)__builtin_rintf(min(max(x[c] / scales.of(first + c), least), most));
+  for (int64_t c = 0; c < size; c++) {
+    float level = x[c] / scales.of(first + c);
+    // A NaN has no level: it becomes the least.
+    levels[c] = (int8_t)(level > least ? __builtin_rintf(level < most ? level : most) : least);
+  }
   if (bits == 8) memcpy(to, levels, (size_t)size);
   else
     for (int64_t c = 0; c < size; c += 2) to[c / 2] = (uint8_t)((levels[c] + 8) | (levels[c + 1] + 8) << 4);
