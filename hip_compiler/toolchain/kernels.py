@@ -65,7 +65,7 @@ def build_kernels(
         HipCompilerError: as `build_images` and `gpu_architectures`.
     """
     chosen = gpu_architectures() if architectures is None else architectures
-    folders = (device.include_folder(), headers.include_folder()) if include_dirs is None else include_dirs
+    folders = device.include_folders() if include_dirs is None else include_dirs
     images = build_images(sources, out, chosen, folders, stem=stem, compiler=compiler)
     built = {architecture: out / image.name for architecture, image in images.items()}
     for old in built_kernels(out, stem).values():

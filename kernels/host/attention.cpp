@@ -2,7 +2,7 @@
 //
 // A task is a tile of query rows that share a head of k and v: all the query heads of a group, position after position.
 // Tall tiles run on the micro-kernels of the matrix product; short ones, as in decoding, read k and v where they lie.
-// Sums are float32 whatever the element type. Tasks too few for the threads are split along the keys and merged.
+// Sums are float32 whatever the element type; the scales of quantised caches go into the queries and the results. Tasks too few for the threads are split along the keys and merged.
 #include "heads.h"
 
 using namespace hipc;
@@ -35,6 +35,9 @@ struct Attention {
   Bias bias;
   Lengths past, valid;
   const hipc_tensor *sink;
+  // Of caches of integers of some bits: one scale, or one for every column of every head.
+  int64_t bits;
+  const hipc_tensor *k_scale, *v_scale;
   int64_t q_heads, kv_heads, group, size, v_size, window;
   float scale, softcap;
   bool causal, smooth;
@@ -106,13 +109,31 @@ template <int Step = 1> HIPC_INLINE vfloat sums_of(vfloat *x) {
   return x[0];
 }
 
-// Rows of a head as floats, zero-padded to `row` columns.
-void copy_rows(const Heads &heads, int64_t b, int64_t head, int64_t first, int64_t count, int64_t size, float *to,
-               int64_t row) {
+void load_integers(const uint8_t *from, int64_t bits, int64_t size, float *to) {
+  if (bits == 8)
+    for (int64_t c = 0; c < size; c++) to[c] = (float)(int8_t)from[c];
+  else
+    for (int64_t c = 0; c < size / 2; c++) {
+      to[2 * c] = (float)((from[c] & 15) - 8);
+      to[2 * c + 1] = (float)((from[c] >> 4) - 8);
+    }
+}
+
+// Rows of a head as floats, zero-padded to `row` columns; `bits` of integers, 0 for floats.
+void copy_rows(const Heads &heads, int64_t bits, int64_t b, int64_t head, int64_t first, int64_t count, int64_t size,
+               float *to, int64_t row) {
   for (int64_t i = 0; i < count; i++) {
-    load_floats(heads.dtype, heads.data, heads.at(b, head, first + i), size, to + i * row);
+    if (bits) load_integers(PackedHeads{heads, bits}.row(b, head, first + i), bits, size, to + i * row);
+    else load_floats(heads.dtype, heads.data, heads.at(b, head, first + i), size, to + i * row);
     if (size < row) memset(to + i * row + size, 0, (size_t)(row - size) * sizeof(float));
   }
+}
+
+// Columns of one head of k or v times their scales.
+void scale_columns(const hipc_tensor *scales, int64_t head, int64_t size, float *x) {
+  const float *scale = data<float>(scales);
+  bool single = elements(scales) == 1;
+  for (int64_t c = 0; c < size; c++) x[c] *= scale[single ? 0 : head * size + c];
 }
 
 // scores[r][j] = q[r] . keys[j]
@@ -226,8 +247,9 @@ void load_queries(const Attention &op, const Sizes &s, const Work &w, const Tile
   for (int64_t r = 0; r < tile.rows; r++) {
     int64_t row = tile.first + r, head = tile.kv_head * op.group + row % op.group;
     float *q = w.q + r * s.q_row;
-    copy_rows(op.q, tile.b, head, row / op.group, 1, op.size, q, s.q_row);
+    copy_rows(op.q, 0, tile.b, head, row / op.group, 1, op.size, q, s.q_row);
     for (int64_t c = 0; c < s.q_row; c += LANES) store(q + c, load(q + c) * op.scale);
+    if (op.k_scale) scale_columns(op.k_scale, tile.kv_head, op.size, q);
     w.greatest[r * LANES] = NOTHING;
     w.total[r * LANES] = 0;
   }
@@ -243,11 +265,11 @@ void run_tile(const Attention &op, const Sizes &s, const Work &w, const Tile &ti
     const float *values = (const float *)op.v.data + op.v.at(tile.b, tile.kv_head, key);
     int64_t key_stride = op.k.position_stride, value_stride = op.v.position_stride;
     if (s.copies_k && (!s.tall || op.k.dtype != F32)) {
-      copy_rows(op.k, tile.b, tile.kv_head, key, count, op.size, w.keys, s.q_row);
+      copy_rows(op.k, op.bits, tile.b, tile.kv_head, key, count, op.size, w.keys, s.q_row);
       keys = w.keys, key_stride = s.q_row;
     }
     if (s.copies_v) {
-      copy_rows(op.v, tile.b, tile.kv_head, key, count, op.v_size, w.values, s.v_row);
+      copy_rows(op.v, op.bits, tile.b, tile.kv_head, key, count, op.v_size, w.values, s.v_row);
       values = w.values, value_stride = s.v_row;
     }
     if (s.tall) {
@@ -292,6 +314,7 @@ void finish_row(const Attention &op, const Tile &tile, int64_t r, float *sum, fl
   // A row that sees no key is zero.
   factor = total == 0 ? 0 : factor / total;
   for (int64_t c = 0; c < op.v_size; c++) sum[c] *= factor;
+  if (op.v_scale) scale_columns(op.v_scale, tile.kv_head, op.v_size, sum);
   store_floats(op.y.dtype, op.y.data, op.y.at(tile.b, head, position), op.v_size, sum);
 }
 
@@ -397,6 +420,35 @@ int32_t read_bias(hipc_context *context, const hipc_tensor *tensor, const Attent
   return unsupported_dtype(context, "attention bias", out->dtype);
 }
 
+// Everything but k and v.
+struct Others {
+  const hipc_tensor *q, *bias, *past_lengths, *lengths, *sink;
+  hipc_tensor *y;
+  int64_t q_first;
+};
+
+// Reads and checks the others, then runs; heads, sizes, k and v are there.
+int32_t attend(hipc_context *context, Attention &op, const Others &in) {
+  if (op.kv_heads <= 0 || op.q_heads % op.kv_heads || op.size <= 0 || op.v_size <= 0)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "attention of %lld heads over %lld of size %lld", (long long)op.q_heads,
+                      (long long)op.kv_heads, (long long)op.size);
+  HIPC_TRY(read_heads(context, OP, "q", in.q, op.q_heads, op.size, in.q_first, &op.q));
+  HIPC_TRY(read_heads(context, OP, "y", in.y, op.q_heads, op.v_size, 0, &op.y));
+  if (!is_attention_type(in.q->dtype) || in.y->dtype != in.q->dtype) return unsupported_dtype(context, OP, in.q->dtype);
+  if (op.k.batch != op.q.batch || op.v.batch != op.q.batch || op.y.batch != op.q.batch ||
+      op.k.positions != op.v.positions || op.y.positions != op.q.positions)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "attention: q, k, v and y differ in batch or positions");
+  if (in.sink && (elements(in.sink) != op.q_heads || !is_attention_type(in.sink->dtype)))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "attention: %lld sinks of %s", (long long)elements(in.sink),
+                      dtype_name(in.sink->dtype));
+  op.group = op.q_heads / op.kv_heads, op.sink = in.sink, op.valid.otherwise = op.k.positions;
+  HIPC_TRY(read_lengths(context, "the past length", in.past_lengths, op.q.batch, INT32_MIN, INT32_MAX, &op.past));
+  HIPC_TRY(read_lengths(context, "the number of keys", in.lengths, op.q.batch, 0, op.k.positions, &op.valid));
+  HIPC_TRY(read_bias(context, in.bias, op, &op.bias));
+  if (elements(in.y) == 0) return HIPC_OK;
+  return run(context, op);
+}
+
 } // namespace
 
 HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, const hipc_tensor *k,
@@ -406,31 +458,34 @@ HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, 
                                    int64_t v_first, double scale, int64_t causal, int64_t window, double softcap,
                                    int64_t smooth) {
   HIPC_TRY(check_contiguous(context, OP, q, k, v, bias, past_lengths, lengths, sink, y));
-  Attention op{};
-  HIPC_TRY(read_heads(context, OP, "q", q, q_heads, size, q_first, &op.q));
-  HIPC_TRY(read_heads(context, OP, "k", k, kv_heads, size, k_first, &op.k));
-  HIPC_TRY(read_heads(context, OP, "v", v, kv_heads, v_size, v_first, &op.v));
-  HIPC_TRY(read_heads(context, OP, "y", y, q_heads, v_size, 0, &op.y));
-  if (!is_attention_type(q->dtype)) return unsupported_dtype(context, OP, q->dtype);
-  if (k->dtype != q->dtype || v->dtype != q->dtype || y->dtype != q->dtype)
+  if (k->dtype != q->dtype || v->dtype != q->dtype)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of %s, %s and %s", dtype_name(q->dtype),
                       dtype_name(k->dtype), dtype_name(v->dtype));
-  if (kv_heads <= 0 || q_heads % kv_heads || size <= 0 || v_size <= 0)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "attention of %lld heads over %lld of size %lld", (long long)q_heads,
-                      (long long)kv_heads, (long long)size);
-  if (op.k.batch != op.q.batch || op.v.batch != op.q.batch || op.y.batch != op.q.batch ||
-      op.k.positions != op.v.positions || op.y.positions != op.q.positions)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "attention: q, k, v and y differ in batch or positions");
-  if (sink && (elements(sink) != q_heads || !is_attention_type(sink->dtype)))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "attention: %lld sinks of %s", (long long)elements(sink),
-                      dtype_name(sink->dtype));
-  op.q_heads = q_heads, op.kv_heads = kv_heads, op.group = q_heads / kv_heads, op.size = size, op.v_size = v_size;
+  Attention op{};
+  HIPC_TRY(read_heads(context, OP, "k", k, kv_heads, size, k_first, &op.k));
+  HIPC_TRY(read_heads(context, OP, "v", v, kv_heads, v_size, v_first, &op.v));
+  op.q_heads = q_heads, op.kv_heads = kv_heads, op.size = size, op.v_size = v_size;
   op.window = window, op.scale = (float)scale, op.softcap = (float)softcap, op.causal = causal, op.smooth = smooth;
-  op.sink = sink;
-  op.valid.otherwise = op.k.positions;
-  HIPC_TRY(read_lengths(context, "the past length", past_lengths, op.q.batch, INT32_MIN, INT32_MAX, &op.past));
-  HIPC_TRY(read_lengths(context, "the number of keys", lengths, op.q.batch, 0, op.k.positions, &op.valid));
-  HIPC_TRY(read_bias(context, bias, op, &op.bias));
-  if (elements(y) == 0) return HIPC_OK;
-  return run(context, op);
+  return attend(context, op, {q, bias, past_lengths, lengths, sink, y, q_first});
+}
+
+HIPC_EXPORT int32_t hipc_attention_quantized(hipc_context *context, const hipc_tensor *q, const hipc_tensor *k,
+                                             const hipc_tensor *v, const hipc_tensor *k_scale, const hipc_tensor *v_scale,
+                                             const hipc_tensor *bias, const hipc_tensor *past_lengths,
+                                             const hipc_tensor *lengths, const hipc_tensor *sink, hipc_tensor *y,
+                                             int64_t q_heads, int64_t kv_heads, int64_t size, int64_t q_first, double scale,
+                                             int64_t window, double softcap, int64_t smooth, int64_t bits) {
+  HIPC_TRY(check_contiguous(context, OP, q, k, v, k_scale, v_scale, bias, past_lengths, lengths, sink, y));
+  Attention op{};
+  PackedHeads keys{}, values{};
+  HIPC_TRY(read_packed_heads(context, OP, "k", k, kv_heads, size, bits, &keys));
+  HIPC_TRY(read_packed_heads(context, OP, "v", v, kv_heads, size, bits, &values));
+  for (const hipc_tensor *scales : (const hipc_tensor *[]){k_scale, v_scale})
+    if (scales->dtype != F32 || (elements(scales) != 1 && elements(scales) != kv_heads * size))
+      return hipc_error(context, HIPC_ERROR_SHAPE, "attention: %lld scales of %s for %lld heads of size %lld",
+                        (long long)elements(scales), dtype_name(scales->dtype), (long long)kv_heads, (long long)size);
+  op.k = keys.heads, op.v = values.heads, op.bits = bits, op.k_scale = k_scale, op.v_scale = v_scale;
+  op.q_heads = q_heads, op.kv_heads = kv_heads, op.size = op.v_size = size;
+  op.window = window, op.scale = (float)scale, op.softcap = (float)softcap, op.causal = true, op.smooth = smooth;
+  return attend(context, op, {q, bias, past_lengths, lengths, sink, y, q_first});
 }

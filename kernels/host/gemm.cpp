@@ -24,6 +24,7 @@ constexpr int64_t DEPTH = 512;
 constexpr int64_t BLOCK_ROWS = 168;
 
 // c[M][WIDTH] (+)= a[M][k] x b[k][WIDTH].
+// Few rows take panels from memory as fast as it gives them, and have to ask for them earlier.
 template <int M>
 __attribute__((noinline)) void tile_kernel(const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, float *c,
                                            int64_t ldc, bool accumulate) {
@@ -31,7 +32,7 @@ __attribute__((noinline)) void tile_kernel(const float *a, int64_t lda, const fl
   for (int i = 0; i < M; i++)
     for (int j = 0; j < VECTORS; j++) sum[i][j] = accumulate ? load(c + i * ldc + j * LANES) : vfloat{};
   // One pointer per three rows: the others are one and two row lengths away, which addressing modes reach.
-  constexpr int GROUPS = (M + 2) / 3;
+  constexpr int GROUPS = (M + 2) / 3, AHEAD = 32;
   const float *rows[GROUPS];
   for (int g = 0; g < GROUPS; g++) rows[g] = a + 3 * g * lda;
   // Unrolling this loop makes the largest tile spill.
@@ -39,8 +40,8 @@ __attribute__((noinline)) void tile_kernel(const float *a, int64_t lda, const fl
   for (int64_t step = 0; step < k; step++) {
     vfloat row[VECTORS];
     for (int j = 0; j < VECTORS; j++) row[j] = load(b + j * LANES);
-    __builtin_prefetch(b + 8 * ldb);
-    if constexpr (WIDTH > 16) __builtin_prefetch(b + 8 * ldb + 16);
+    __builtin_prefetch(b + AHEAD * ldb);
+    if constexpr (WIDTH > 16) __builtin_prefetch(b + AHEAD * ldb + 16);
     b += ldb;
 #pragma clang loop unroll(full)
     for (int i = 0; i < M; i++) {
@@ -222,8 +223,9 @@ void hipc::multiply(hipc_context *context, const Product &p) {
   // Few panels: smaller blocks of rows, so that every thread gets some.
   int64_t wanted = ceil_div(2 * hipc_num_threads(context), panels);
   int64_t blocks = max(ceil_div(p.m, BLOCK_ROWS), min(wanted, ceil_div(p.m, ROWS)));
-  // A multiply-add of a vector counts as one operation of the cost model's plain loops.
-  int64_t cost = ceil_div(p.m, blocks) * p.k * (PANEL / 16) + PANEL;
+  // A multiply-add of a vector counts as one operation of the cost model's plain loops; reading a panel from memory takes
+  // as long as some 16 rows of its product.
+  int64_t cost = (ceil_div(p.m, blocks) + 16) * p.k * (PANEL / 16) + PANEL;
   parallel_for(context, blocks * panels, cost, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       int64_t block = begin / panels, p0 = begin % panels, p1 = min(panels, p0 + end - begin);

@@ -1,5 +1,5 @@
 // hipc_rotary: rotates pairs of columns of every head by an angle that depends on the position.
-// hipc_kv_append: a cache of keys or values with new positions after the valid ones.
+// hipc_kv_append: a cache of keys or values with new positions after the valid ones; hipc_kv_append_quantized rounds them.
 // hipc_kv_window: the last positions of a cache, for one that keeps no more.
 #include "heads.h"
 
@@ -39,6 +39,75 @@ struct Places {
 };
 
 constexpr int64_t MAX_SIZE = 1024;
+
+// Positions of a cache that count, per batch entry.
+struct ValidLengths {
+  const hipc_tensor *lengths;
+  int64_t capacity;
+  int64_t of(int64_t b) const {
+    return lengths ? (int64_t)data<int32_t>(lengths)[elements(lengths) == 1 ? 0 : b] : capacity;
+  }
+};
+
+// `old` is empty where there is no past.
+int32_t check_append(hipc_context *context, const char *op, const Heads &in, const Heads &old, const Heads &out,
+                     const ValidLengths &valid) {
+  const hipc_tensor *lengths = valid.lengths;
+  if (in.batch != out.batch || (old.data && old.batch != out.batch))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: batches of %lld and %lld", op, (long long)in.batch,
+                      (long long)out.batch);
+  if (lengths && (lengths->dtype != I32 || (elements(lengths) != 1 && elements(lengths) != in.batch)))
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: %lld lengths for a batch of %lld", op,
+                      (long long)elements(lengths), (long long)in.batch);
+  for (int64_t b = 0; b < in.batch; b++) {
+    if (valid.of(b) < 0 || valid.of(b) > old.positions)
+      return hipc_error(context, HIPC_ERROR_VALUE, "%s: batch entry %lld says that %lld positions of the past are "
+                        "valid; it holds %lld", op, (long long)b, (long long)valid.of(b), (long long)old.positions);
+    if (valid.of(b) + in.positions > out.positions)
+      return hipc_error(context, HIPC_ERROR_VALUE, "%s: the cache holds %lld positions; batch entry %lld needs %lld", op,
+                        (long long)out.positions, (long long)b, (long long)(valid.of(b) + in.positions));
+  }
+  return HIPC_OK;
+}
+
+// The cache after an append, head by head: write(b, head, s, to) stores new position s, of `row` bytes.
+template <class Write>
+void append_rows(hipc_context *context, const Heads &in, const Heads &old, const Heads &out, const ValidLengths &valid,
+                 int64_t heads, int64_t row, int64_t cost, Write &&write) {
+  // A cache that is appended to in place: what it holds stays, and nothing is copied.
+  bool in_place = old.data && old.data == out.data && old.positions == out.positions;
+  parallel_for(context, in.batch * heads, (in_place ? 0 : out.positions) * row / 32 + in.positions * cost + 1,
+               [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      int64_t b = i / heads, kept = valid.of(b), filled = kept + in.positions;
+      char *to = (char *)out.data + i * out.positions * row;
+      if (!in_place && kept) memcpy(to, (const char *)old.data + i * old.positions * row, (size_t)(kept * row));
+      for (int64_t s = 0; s < in.positions; s++) write(b, i % heads, s, to + (kept + s) * row);
+      if (!in_place) memset(to + filled * row, 0, (size_t)((out.positions - filled) * row));
+    }
+  });
+}
+
+// Scales of a cache: one, or one for every column of every head.
+struct Scales {
+  const float *data;
+  bool single;
+  float of(int64_t column) const { return data[single ? 0 : column]; }
+};
+
+// One head of one position: the nearest integers to x / scale, within the range of their bits.
+void quantise(const float *x, const Scales &scales, int64_t first, int64_t size, int64_t bits, uint8_t *to) {
+  float least = bits == 8 ? -128 : -8, most = bits == 8 ? 127 : 7;
+  int8_t levels[MAX_SIZE];
+  for (int64_t c = 0; c < size; c++) {
+    float level = x[c] / scales.of(first + c);
+    // A NaN has no level: it becomes the least.
+    levels[c] = (int8_t)(level > least ? __builtin_rintf(level < most ? level : most) : least);
+  }
+  if (bits == 8) memcpy(to, levels, (size_t)size);
+  else
+    for (int64_t c = 0; c < size; c += 2) to[c / 2] = (uint8_t)((levels[c] + 8) | (levels[c + 1] + 8) << 4);
+}
 
 } // namespace
 
@@ -98,37 +167,38 @@ HIPC_EXPORT int32_t hipc_kv_append(hipc_context *context, const hipc_tensor *upd
   if (update->dtype != present->dtype || (past && past->dtype != present->dtype))
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "kv_append of %s to a cache of %s", dtype_name(update->dtype),
                       dtype_name(present->dtype));
-  if (in.batch != out.batch || (past && old.batch != out.batch))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "kv_append: batches of %lld and %lld", (long long)in.batch,
-                      (long long)out.batch);
-  if (lengths && (lengths->dtype != I32 || (elements(lengths) != 1 && elements(lengths) != in.batch)))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "kv_append: %lld lengths for a batch of %lld",
-                      (long long)elements(lengths), (long long)in.batch);
-  int64_t capacity = past ? old.positions : 0;
-  auto valid = [&](int64_t b) {
-    return lengths ? (int64_t)data<int32_t>(lengths)[elements(lengths) == 1 ? 0 : b] : capacity;
-  };
-  for (int64_t b = 0; b < in.batch; b++) {
-    if (valid(b) < 0 || valid(b) > capacity)
-      return hipc_error(context, HIPC_ERROR_VALUE, "kv_append: batch entry %lld says that %lld positions of the past are "
-                        "valid; it holds %lld", (long long)b, (long long)valid(b), (long long)capacity);
-    if (valid(b) + in.positions > out.positions)
-      return hipc_error(context, HIPC_ERROR_VALUE, "kv_append: the cache holds %lld positions; batch entry %lld needs %lld",
-                        (long long)out.positions, (long long)b, (long long)(valid(b) + in.positions));
-  }
-  // A cache that is appended to in place: what it holds stays, and nothing is copied.
-  bool in_place = past && past->data == present->data && old.positions == out.positions;
+  ValidLengths valid{lengths, old.positions};
+  HIPC_TRY(check_append(context, op, in, old, out, valid));
   int64_t bytes = element_size(present->dtype), row = size * bytes;
-  parallel_for(context, in.batch * heads, (in_place ? in.positions : out.positions) * size / 8 + 1,
-               [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) {
-      int64_t b = i / heads, head = i % heads, kept = valid(b), filled = kept + in.positions;
-      char *to = (char *)out.data + out.at(b, head, 0) * bytes;
-      if (!in_place && kept) memcpy(to, (char *)old.data + old.at(b, head, 0) * bytes, (size_t)(kept * row));
-      for (int64_t s = 0; s < in.positions; s++)
-        memcpy(to + (kept + s) * row, (char *)in.data + in.at(b, head, s) * bytes, (size_t)row);
-      if (!in_place) memset(to + filled * row, 0, (size_t)((out.positions - filled) * row));
-    }
+  append_rows(context, in, old, out, valid, heads, row, size / 8, [&](int64_t b, int64_t head, int64_t s, char *to) {
+    memcpy(to, (const char *)in.data + in.at(b, head, s) * bytes, (size_t)row);
+  });
+  return HIPC_OK;
+}
+
+HIPC_EXPORT int32_t hipc_kv_append_quantized(hipc_context *context, const hipc_tensor *update, const hipc_tensor *scale,
+                                             const hipc_tensor *past, const hipc_tensor *lengths, hipc_tensor *present,
+                                             int64_t heads, int64_t size, int64_t first, int64_t bits) {
+  const char *op = "kv_append_quantized";
+  HIPC_TRY(check_contiguous(context, op, update, scale, past, lengths, present));
+  Heads in{};
+  PackedHeads old{}, out{};
+  HIPC_TRY(read_heads(context, op, "update", update, heads, size, first, &in));
+  HIPC_TRY(read_packed_heads(context, op, "present", present, heads, size, bits, &out));
+  if (past) HIPC_TRY(read_packed_heads(context, op, "past", past, heads, size, bits, &old));
+  if (!is_attention_type(update->dtype)) return unsupported_dtype(context, op, update->dtype);
+  if (scale->dtype != F32 || (elements(scale) != 1 && elements(scale) != heads * size) || size > MAX_SIZE)
+    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: %lld scales of %s for %lld heads of size %lld (at most %lld)", op,
+                      (long long)elements(scale), dtype_name(scale->dtype), (long long)heads, (long long)size,
+                      (long long)MAX_SIZE);
+  ValidLengths valid{lengths, old.heads.positions};
+  HIPC_TRY(check_append(context, op, in, old.heads, out.heads, valid));
+  Scales scales{data<float>(scale), elements(scale) == 1};
+  append_rows(context, in, old.heads, out.heads, valid, heads, size * bits / 8, size * 2,
+              [&](int64_t b, int64_t head, int64_t s, char *to) {
+    float row[MAX_SIZE];
+    load_floats(in.dtype, in.data, in.at(b, head, s), size, row);
+    quantise(row, scales, head * size, size, bits, (uint8_t *)to);
   });
   return HIPC_OK;
 }

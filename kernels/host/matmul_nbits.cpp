@@ -154,7 +154,7 @@ void run_integers(hipc_context *context, const PackedWeights &w, const LeftRows 
     });
     int64_t panels = ceil_div(p.n, PANEL), wanted = ceil_div(2 * threads, panels);
     int64_t parts = min(max<int64_t>(wanted, 1), ceil_div(p.m, INT8_ROWS));
-    parallel_for(context, parts * panels, ceil_div(p.m, parts) * p.k / 8 + PANEL, [&](int64_t begin, int64_t end) {
+    parallel_for(context, parts * panels, ceil_div(p.m, parts) * p.k / 8 + p.k * w.bits * 2 + PANEL, [&](int64_t begin, int64_t end) {
       alignas(64) float tile[INT8_ROWS * PANEL];
       for (int64_t task = begin; task < end; task++) {
         int64_t panel = task / parts, m = p.m * (task % parts) / parts, last = p.m * (task % parts + 1) / parts;
@@ -176,7 +176,7 @@ void run_row(hipc_context *context, const PackedWeights &w, const LeftRows &a, c
     sums[b] = 0;
     for (int64_t i = 0; i < w.block; i++) sums[b] += row[b * w.block + i];
   }
-  parallel_for(context, ceil_div(p.n, PANEL), p.k * 4, [&](int64_t begin, int64_t end) {
+  parallel_for(context, ceil_div(p.n, PANEL), p.k * 8, [&](int64_t begin, int64_t end) {
     alignas(64) float tile[PANEL];
     for (int64_t panel = begin; panel < end; panel++) {
       with_bits(w.bits, [&]<int BITS>() {

@@ -19,7 +19,7 @@ constexpr int64_t SPIN_NANOSECONDS = 50000;
 constexpr int64_t RUN_SPIN_NANOSECONDS = 2000000;
 // Scalar operations that are worth a chunk, and so a hand-over to another thread.
 constexpr int64_t CHUNK_COST = 16384;
-constexpr int64_t CHUNKS_PER_THREAD = 4;
+constexpr int64_t CHUNKS_PER_THREAD = 8;
 
 HIPC_INLINE void relax() {
 #if defined(__x86_64__)

@@ -105,15 +105,14 @@ def test_many_rows_by_way_of_unpacked_weights(make_hip: MakeHip, bits: int, k: i
     rng = np.random.default_rng(bits)
     m, n, block = 40, 21, 16
     blocks = -(-k // block)
-    levels = rng.integers(0, 1 << bits, (n, blocks * block), dtype=np.uint8)
-    packed = sum(levels[:, at :: 8 // bits] << (at * bits) for at in range(8 // bits)).reshape(n, blocks, -1)
+    packed, levels = quantised(rng, n, k, bits, block)
     scales = rng.uniform(0.5, 1.5, n * blocks).astype(dtype)
     a, bias = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal(n).astype(dtype)
     matrix = (levels.astype(np.float64) - (1 << (bits - 1))) * np.repeat(
         scales.astype(np.float64).reshape(n, -1), block, 1
     )
     sources = ("matmul_nbits", "matmul", "epilogue")
-    inputs = [a, packed.astype(np.uint8), scales, None, bias]
+    inputs = [a, packed.reshape(n, blocks, -1), scales, None, bias]
     attributes = (n, k, bits, block, 0, 0)
     [y] = call(make_hip, "gfx1151", sources, "hipc_matmul_nbits", inputs, [((m, n), dtype)], *attributes)
     rounded = matrix[:, :k].astype(dtype).astype(np.float64)

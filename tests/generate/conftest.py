@@ -9,9 +9,6 @@ import pytest
 
 from tests.models.decoders import PRECISIONS, SHAPES, write_folder
 
-pytest.importorskip("tokenizers", reason="the package tokenizers is not installed: pip install '.[test]'")
-pytest.importorskip("jinja2", reason="the package jinja2 is not installed: pip install '.[test]'")
-
 TEXT = "the of and a to in is it you that he was for on are with as his they be at one have this from"
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }} {{ m['content'] }}<|im_end|>{% endfor %}"
@@ -21,6 +18,8 @@ TEMPLATE = (
 
 def write_tokenizer(folder: Path, size: int) -> None:
     """A byte-level BPE tokenizer with merges for some words; its vocabulary has no more than `size` entries."""
+    for package in ("tokenizers", "jinja2"):
+        pytest.importorskip(package, reason=f"the package {package} is not installed: pip install '.[test]'")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())

@@ -18,11 +18,24 @@ from hip_compiler.shapes import Dim, dim
 
 INT32 = BY_NAME["int32"]
 INT64 = BY_NAME["int64"]
+CACHE_TYPES = {8: BY_NAME["int8"], 4: BY_NAME["uint8"]}
+"""Element types of quantised caches by their bits; of 4 bits, two lie in a byte."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How a cache of integers stands for keys or values: times one scale, or one for every column of every head."""
+
+    bits: int
+    scale: Tensor
 
 
 @dataclass(frozen=True)
 class Projections:
-    """New queries, keys and values, [batch, position, columns] each, with the column where each begins."""
+    """New queries, keys and values, [batch, position, columns] each, with the column where each begins.
+
+    The caches of keys and values may be quantised.
+    """
 
     q: Tensor
     k: Tensor
@@ -31,11 +44,27 @@ class Projections:
     q_first: int
     k_first: int
     v_first: int
+    k_levels: Levels | None = None
+    v_levels: Levels | None = None
 
     @property
-    def updates(self) -> tuple[tuple[Tensor, int], tuple[Tensor, int]]:
-        """New keys and values, with the column where each begins."""
-        return (self.k, self.k_first), (self.v, self.v_first)
+    def cache_columns(self) -> int:
+        """Elements of one position and head of a cache."""
+        return self.size if self.k_levels is None else self.size * self.k_levels.bits // 8
+
+    @property
+    def updates(self) -> tuple[Update, Update]:
+        """New keys and values."""
+        return Update(self.k, self.k_first, self.k_levels), Update(self.v, self.v_first, self.v_levels)
+
+
+@dataclass(frozen=True)
+class Update:
+    """New keys or values, the column where they begin, and how their cache is quantised."""
+
+    source: Tensor
+    first: int
+    levels: Levels | None = None
 
 
 @dataclass(frozen=True)
@@ -55,14 +84,14 @@ class Cache:
     domain=MICROSOFT,
     how="hip.rotary, hip.kv_append, hip.attention",
     dtypes=HALVES,
-    limits="causal; no quantised cache, no cache that wraps around, no scores as an output",
+    limits="causal; no scores as an output; caches of int8 and of 4 bits on the host, none of float8",
 )
 def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Causal attention whose query heads share heads of keys and values, over a cache. Outputs: y, present k and v."""
     _refuse_variants(op)
     heads, shared = op.attr("num_heads"), op.attr("kv_num_heads")
     new = _projections(op, heads, shared)
-    new = _normalised(emitter, op, new, heads, shared)
+    new = _quantised(emitter, op, _normalised(emitter, op, new, heads, shared), shared)
     q, k, q_first, k_first = new.q, new.k, new.q_first, new.k_first
     length = q.shape[1]
     past_k, past_v = op.optional(3), op.optional(4)
@@ -75,14 +104,13 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     window = op.attr("local_window_size", -1)
     op.require(window == -1 or window > 0, f"local_window_size = {window}")
     capacity = everything if past_k is None else everything.maximum(past_k.shape[2])
-    heads_of = (q.shape[0], dim(shared), dim(new.size))
     scoring: dict[str, Any] = {
         "scale": op.attr("scale", 0.0) or 1 / math.sqrt(new.size),
         "window": max(window, 0),
         "softcap": op.attr("softcap", 0.0),
         "smooth": bool(op.attr("smooth_softmax", 0) == 1),
     }
-    if not windowed and emitter.context.calls("hipc_cached_attention"):
+    if not windowed and new.k_levels is None and emitter.context.calls("hipc_cached_attention"):
         shape = (q.shape[0], dim(shared), capacity, dim(new.size))
         return _in_one(emitter, op, new, (past, valid), shape, scoring)[: op.outputs]
     if rotates:
@@ -95,20 +123,21 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     else:
         op.ignore("rotary_interleaved")
     keys, values = replace(new, k=k, k_first=k_first).updates
+    columns = dim(new.cache_columns)
     if windowed:
-        cache = _windowed(emitter, op, (keys, values), (past_k, past_v), past, valid, window, heads_of)
+        heads_of = (q.shape[0], dim(shared), columns)
+        cache = _windowed(emitter, op, (keys, values), (past_k, past_v), past, valid, window, new.size, heads_of)
     else:
-        shape = (q.shape[0], dim(shared), capacity, dim(new.size))
-        present_k = append(emitter, keys[0], past_k, past, shape, keys[1])
-        present_v = append(emitter, values[0], past_v, past, shape, values[1])
+        shape = (q.shape[0], dim(shared), capacity, columns)
+        present_k, present_v = (
+            _append(emitter, update, old, past, shape, new.size) for update, old in ((keys, past_k), (values, past_v))
+        )
         cache = Cache(present_k, present_v, past, valid, present_k, present_v)
     attributes: dict[str, Any] = {
         "q_heads": heads,
         "kv_heads": shared,
         "size": new.size,
-        "v_size": new.size,
         "q_first": q_first,
-        "causal": True,
         **scoring,
     }
     inputs = {
@@ -120,18 +149,24 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
         "lengths": cache.valid,
         "sink": op.optional(11),
     }
-    [y] = emitter.hip("hip.attention", inputs, [q.dtype], **attributes)
+    if new.k_levels is None or new.v_levels is None:
+        [y] = emitter.hip("hip.attention", inputs, [q.dtype], v_size=new.size, causal=True, **attributes)
+    else:
+        inputs |= {"k_scale": new.k_levels.scale, "v_scale": new.v_levels.scale}
+        attributes["bits"] = new.k_levels.bits
+        [y] = emitter.hip("hip.attention_quantized", inputs, [q.dtype], **attributes)
     return [y, cache.present_k, cache.present_v][: op.outputs]
 
 
 def _windowed(
     emitter: Emitter,
     op: OnnxOp,
-    new: Sequence[tuple[Tensor, int]],
+    new: Sequence[Update],
     pasts: Sequence[Tensor | None],
     past: Tensor,
     valid: Tensor,
     window: int,
+    size: int,
     extents: tuple[Dim, Dim, Dim],
 ) -> Cache:
     """A cache that keeps the last positions only, in order from row 0 on.
@@ -143,7 +178,7 @@ def _windowed(
     op.require(window > 0, "a cache that keeps a window, without a window")
     op.require(op.optional(10) is None, "a bias beside a cache that keeps a window")
     op.require(all(cache is not None for cache in pasts), "a cache that keeps a window, without a past")
-    [(k, k_first), (v, v_first)] = new
+    k, v = new
     past_k, past_v = pasts
     assert past_k is not None and past_v is not None
     capacity = emitter.extent_scalar(past_k.shape[2], INT32)
@@ -156,18 +191,17 @@ def _windowed(
     held = emitter.elementwise(resident, [past, capacity], INT32, past.shape)
     kept = emitter.elementwise(resident, [valid, capacity], INT32, past.shape)
     filled = emitter.elementwise(lambda a, b, c: a + b - c, [held, valid, past], INT32)
-    batch, heads, size = extents
-    shape = (batch, heads, past_k.shape[2] + k.shape[1], size)
+    batch, heads, columns = extents
+    shape = (batch, heads, past_k.shape[2] + k.source.shape[1], columns)
     staged_k, staged_v = (
-        append(emitter, k, past_k, held, shape, k_first),
-        append(emitter, v, past_v, held, shape, v_first),
+        _append(emitter, update, cache, held, shape, size) for update, cache in ((k, past_k), (v, past_v))
     )
     presents = [
         emitter.hip(
             "hip.kv_window",
             {"staged": staged, "filled": filled, "kept": kept},
             [staged.dtype],
-            [(batch, heads, cache.shape[2], size)],
+            [(batch, heads, cache.shape[2], columns)],
             window=window,
         )[0]
         for staged, cache in ((staged_k, past_k), (staged_v, past_v))
@@ -219,12 +253,7 @@ def _refuse_variants(op: OnnxOp) -> None:
     """Variants that change the result and have no kernel."""
     op.require(op.input(0).dtype.name in HALVES, f"element type {op.input(0).dtype} is not defined for it")
     op.require(op.attr("causal", 1) == 1, "attention that is not causal")
-    for name in ("k_quant_type", "v_quant_type"):
-        op.require(op.attr(name, "NONE") == "NONE", f"a quantised cache ({name} = {op.attr(name)})")
-    op.require(op.attr("kv_cache_bit_width", 0) == 0, "a quantised cache (kv_cache_bit_width)")
     op.require(op.attr("qk_output", 0) == 0 and not op.wants(3), "the scores as an output")
-    for position, what in ((12, "k_scale"), (13, "v_scale")):
-        op.require(op.optional(position) is None, f"input {what}")
     op.require(op.optional(16) is None, "input query_seqlens")
 
 
@@ -271,6 +300,35 @@ def _normalised(emitter: Emitter, op: OnnxOp, new: Projections, heads: int, shar
     return replace(new, q=found[0], k=found[1], q_first=0, k_first=0)
 
 
+def _quantised(emitter: Emitter, op: OnnxOp, new: Projections, shared: int) -> Projections:
+    """The same, with what the operator says of quantised caches."""
+    kinds = op.attr("k_quant_type", "NONE"), op.attr("v_quant_type", "NONE")
+    bits, scales = op.attr("kv_cache_bit_width", 0), (op.optional(12), op.optional(13))
+    op.require(
+        (kinds[0] == "NONE") == (kinds[1] == "NONE"), "a quantised cache of keys without one of values, or the reverse"
+    )
+    if kinds[0] == "NONE":
+        op.require(bits == 0, f"kv_cache_bit_width = {bits} of a cache that is not quantised")
+        for scale, name in zip(scales, ("k_scale", "v_scale"), strict=True):
+            op.require(scale is None, f"input {name} of a cache that is not quantised")
+        return new
+    op.require(not emitter.context.on_device, "a quantised cache on a GPU")
+    op.require(bits in CACHE_TYPES, f"a quantised cache of {bits} bits")
+    op.require(bits == 8 or new.size % 2 == 0, f"a cache of 4 bits with heads of size {new.size}")
+    levels = []
+    for kind, scale, cache, name in zip(kinds, scales, (op.optional(3), op.optional(4)), ("k", "v"), strict=True):
+        op.require(kind in ("PER_TENSOR", "PER_CHANNEL"), f"{name}_quant_type = {kind}")
+        op.require(scale is not None, f"a quantised cache without {name}_scale")
+        assert scale is not None
+        count = 1 if kind == "PER_TENSOR" else shared * new.size
+        known = math.prod(extent.value or 0 for extent in scale.shape)
+        op.require(known == count, f"{known} elements of {name}_scale, where {kind} takes {count}")
+        if cache is not None:
+            op.require(cache.dtype == CACHE_TYPES[bits], f"a cache of {bits} bits in elements of {cache.dtype}")
+        levels.append(Levels(bits, emitter.reshape(scale, (dim(count),))))
+    return replace(new, k_levels=levels[0], v_levels=levels[1])
+
+
 def _past_lengths(emitter: Emitter, valid: Tensor, length: Dim, everything: Dim) -> Tensor:
     """Positions in the cache before this run: none for a first prompt, even where its rows are padded on the right."""
     first = arith.cmpi(arith.CmpIPredicate.eq, emitter.index_value(length), emitter.index_value(everything))
@@ -286,6 +344,21 @@ def _positions(emitter: Emitter, past: Tensor, shape: tuple[Dim, Dim]) -> Tensor
     steps = emitter.iota((dim(1), shape[1]), INT64, lambda loops: loops[1])
     starts = emitter.reshape(past, (past.shape[0], dim(1)))
     return emitter.elementwise(lambda a, b: a.cast(INT64) + b, [starts, steps], INT64, shape)
+
+
+def _append(
+    emitter: Emitter, update: Update, past: Tensor | None, lengths: Tensor, shape: Sequence[Dim], size: int
+) -> Tensor:
+    """Into a cache of floats or of integers, of a shape [batch, head, capacity, columns]."""
+    levels = update.levels
+    if levels is None:
+        return append(emitter, update.source, past, lengths, shape, update.first)
+    heads = shape[1].value
+    assert heads is not None
+    inputs = {"update": update.source, "scale": levels.scale, "past": past, "lengths": lengths}
+    attributes: dict[str, Any] = {"heads": heads, "size": size, "first": update.first, "bits": levels.bits}
+    dtypes = [CACHE_TYPES[levels.bits]]
+    return emitter.hip("hip.kv_append_quantized", inputs, dtypes, [tuple(shape)], **attributes)[0]
 
 
 def append(

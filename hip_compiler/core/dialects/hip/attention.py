@@ -30,7 +30,7 @@ MAX_ROTARY_SIZE = 1024
 
 def _attention(shapes: OpShapes) -> Sequence[TensorSpec]:
     q, attributes = input_shape(shapes, "q"), shapes.attributes
-    columns = attributes["v_size"] * (1 if len(q) == 4 else attributes["q_heads"])
+    columns = attributes.get("v_size", attributes["size"]) * (1 if len(q) == 4 else attributes["q_heads"])
     return (TensorSpec((*q[:-1], dim(columns)), input_dtype(shapes, "q")),)
 
 
@@ -44,6 +44,10 @@ def _cache(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "update")),)
 
 
+def _quantized_cache(shapes: OpShapes) -> Sequence[TensorSpec]:
+    return (TensorSpec(destination_shape(shapes, "present"), "i8"),)
+
+
 def _cached_attention(shapes: OpShapes) -> Sequence[TensorSpec]:
     q, attributes, dtype = input_shape(shapes, "q"), shapes.attributes, input_dtype(shapes, "q")
     y = TensorSpec((*q[:2], dim(attributes["q_heads"] * attributes["size"])), dtype)
@@ -52,6 +56,13 @@ def _cached_attention(shapes: OpShapes) -> Sequence[TensorSpec]:
 
 def _window(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "staged")),)
+
+
+def _cache_bits(view: OperandView) -> str | None:
+    bits, size = view.attributes["bits"], view.attributes["size"]
+    if bits not in (4, 8):
+        return f"a cache of {bits} bits; 4 or 8 are needed"
+    return f"heads of size {size} in a cache of 4 bits; an even size is needed" if bits == 4 and size % 2 else None
 
 
 def _groups(view: OperandView) -> str | None:
@@ -191,6 +202,64 @@ OPS: tuple[OpDef, ...] = (
         ),
     ),
     define(
+        "attention_quantized",
+        "Causal attention over caches of 4 or 8 bits: k and v are their integers times their scales.",
+        ("q", "k", "v", "k_scale", "v_scale", "bias?", "past_lengths?", "lengths?", "sink?"),
+        ("y",),
+        _attention,
+        attributes=(
+            attribute("q_heads", "int"),
+            attribute("kv_heads", "int"),
+            attribute("size", "int"),
+            attribute("q_first", "int", 0),
+            attribute("scale", "float"),
+            attribute("window", "int", 0),
+            attribute("softcap", "float", 0.0),
+            attribute("smooth", "bool", False),
+            attribute("bits", "int"),
+        ),
+        rules=(
+            element("q", ATTENTION_FLOATS),
+            same_element("q", "y"),
+            rank("q", 3, 4),
+            *(element(name, ("i8",)) for name in ("k", "v")),
+            *(rank(name, 4, 4) for name in ("k", "v")),
+            *(element(name, ("f32",)) for name in ("k_scale", "v_scale")),
+            element("bias", (*ATTENTION_FLOATS, "i8")),
+            rank("bias", 1, 4),
+            element("past_lengths", ("i32",)),
+            element("lengths", ("i32",)),
+            element("sink", ATTENTION_FLOATS),
+            positive("q_heads", "kv_heads", "size"),
+            _groups,
+            _cache_bits,
+        ),
+    ),
+    define(
+        "kv_append_quantized",
+        "A cache of 4 or 8 bits with new positions after the valid ones, the nearest integers to update / scale.",
+        ("update", "scale", "past?", "lengths?"),
+        ("present",),
+        _quantized_cache,
+        attributes=(
+            attribute("heads", "int"),
+            attribute("size", "int"),
+            attribute("first", "int", 0),
+            attribute("bits", "int"),
+        ),
+        rules=(
+            element("update", ATTENTION_FLOATS),
+            element("scale", ("f32",)),
+            *(element(name, ("i8",)) for name in ("past", "present")),
+            rank("update", 3, 4),
+            rank("past", 4, 4),
+            rank("present", 4, 4),
+            element("lengths", ("i32",)),
+            positive("heads", "size"),
+            _cache_bits,
+        ),
+    ),
+    define(
         "kv_window",
         "The last of the filled positions of a cache, from row 0 on, in a smaller cache.",
         ("staged", "filled", "kept"),
@@ -198,7 +267,7 @@ OPS: tuple[OpDef, ...] = (
         _window,
         attributes=(attribute("window", "int"),),
         rules=(
-            element("staged", ATTENTION_FLOATS),
+            element("staged", (*ATTENTION_FLOATS, "i8")),
             same_element("staged", "present"),
             rank("staged", 4, 4),
             rank("present", 4, 4),
