@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.toolchain import device, headers
+from hip_compiler.toolchain import device
 from hip_compiler.toolchain.compiler import Compiler
 from hip_compiler.toolchain.device import ARCHITECTURES, build_images
 

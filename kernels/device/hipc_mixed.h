@@ -7,7 +7,7 @@ namespace hipc {
 
 enum FloatType : i32 { TYPE_F32 = 1, TYPE_F16 = 10, TYPE_F64 = 11, TYPE_BF16 = 16 };
 
-DEVICE f32 float_at(const void *from, i32 dtype, i64 at) {
+DEVICE f32 mixed_at(const void *from, i32 dtype, i64 at) {
   switch (dtype) {
   case TYPE_F16: return (f32)((const f16 *)from)[at];
   case TYPE_BF16: return (f32)((const bf16 *)from)[at];
@@ -16,9 +16,9 @@ DEVICE f32 float_at(const void *from, i32 dtype, i64 at) {
 }
 // The same for float64 too, as a number of the type that arithmetic uses.
 template <class C> DEVICE C number_as(const void *from, i32 dtype, i64 at) {
-  return dtype == TYPE_F64 ? (C)((const f64 *)from)[at] : (C)float_at(from, dtype, at);
+  return dtype == TYPE_F64 ? (C)((const f64 *)from)[at] : (C)mixed_at(from, dtype, at);
 }
-DEVICE void put_float(void *to, i32 dtype, i64 at, f32 value) {
+DEVICE void put_mixed(void *to, i32 dtype, i64 at, f32 value) {
   switch (dtype) {
   case TYPE_F16: ((f16 *)to)[at] = (f16)value; break;
   case TYPE_BF16: ((bf16 *)to)[at] = narrow<bf16>(value); break;

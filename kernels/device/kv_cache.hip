@@ -29,8 +29,8 @@ template <class T> DEVICE void rotary(const Rotary &op) {
       continue;
     }
     f32 a = widen(x[first]), c = widen(x[second]);
-    f32 cosine = float_at(op.cos, op.angle_dtype, row * op.half + pair);
-    f32 sine = float_at(op.sin, op.angle_dtype, row * op.half + pair);
+    f32 cosine = mixed_at(op.cos, op.angle_dtype, row * op.half + pair);
+    f32 sine = mixed_at(op.sin, op.angle_dtype, row * op.half + pair);
     y[first] = narrow<T>(a * cosine - c * sine);
     y[second] = narrow<T>(a * sine + c * cosine);
   }

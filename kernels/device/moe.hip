@@ -14,7 +14,7 @@ constexpr u32 PARTS = 8;  // of the depth, which threads of a block share for ea
 DEVICE void choose_experts(const Experts &op, i64 token) {
   i32 *chosen = op.chosen + token * op.k;
   f32 *shares = op.shares + token * op.k, total = 0, all = 0, greatest = 0;
-  auto score = [&](i64 e) { return float_at(op.router, op.router_dtype, token * op.experts + e); };
+  auto score = [&](i64 e) { return mixed_at(op.router, op.router_dtype, token * op.experts + e); };
   for (i64 i = 0; i < op.k; i++) {
     i32 best = -1;
     f32 best_score = 0;
@@ -30,7 +30,7 @@ DEVICE void choose_experts(const Experts &op, i64 token) {
   if (!op.router_weights)
     for (i64 e = 0; e < op.experts; e++) all += exp_of(score(e) - greatest);
   for (i64 i = 0; i < op.k; i++) {
-    if (op.router_weights) shares[i] = float_at(op.router_weights, op.weights_dtype, token * op.experts + chosen[i]);
+    if (op.router_weights) shares[i] = mixed_at(op.router_weights, op.weights_dtype, token * op.experts + chosen[i]);
     else shares[i] = exp_of(score(chosen[i]) - greatest) / all;
     total += shares[i];
   }
@@ -75,7 +75,7 @@ template <int BITS> DEVICE void layer_row(const Experts &op, const ExpertLayer &
     i64 expert = op.chosen[entry], row = entry / op.k * op.hidden;
     // Columns beyond n are padding of the weights.
     f32 sum = part_of_column<BITS>(layer, expert, column, part, [&](i64 at) {
-      return from ? from[entry * layer.k + at] : float_at(op.x, op.dtype, row + at);
+      return from ? from[entry * layer.k + at] : mixed_at(op.x, op.dtype, row + at);
     });
     shared[part][thread() % EXPERT_PANEL] = sum;
     barrier();
@@ -120,7 +120,7 @@ KERNEL(256) moe_combine(Experts op) {
     i64 token = at / op.hidden, column = at % op.hidden;
     f32 sum = 0;
     for (i64 i = 0; i < op.k; i++) sum += op.shares[token * op.k + i] * op.second[(token * op.k + i) * op.hidden + column];
-    put_float(op.y, op.dtype, at, sum);
+    put_mixed(op.y, op.dtype, at, sum);
   }
 }
 #define DEFINE(BITS)                                                                                                   \

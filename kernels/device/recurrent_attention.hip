@@ -19,26 +19,26 @@ template <int EACH> DEVICE void linear_attention(const LinearAttention &op) {
     f32 state[EACH], key[EACH];
     UNROLL for (int i = 0; i < EACH; i++) {
       i64 row = (i64)i * WAVE + lane();
-      state[i] = op.past && row < op.size ? float_at(op.past, op.past_dtype, base + row * op.v_size) : 0.0f;
+      state[i] = op.past && row < op.size ? mixed_at(op.past, op.past_dtype, base + row * op.v_size) : 0.0f;
     }
     for (i64 t = 0; t < op.positions; t++) {
       i64 line = b * op.positions + t, k_at = op.k_at.at(b, head, t);
       UNROLL for (int i = 0; i < EACH; i++) {
         i64 row = (i64)i * WAVE + lane();
-        key[i] = row < op.size ? float_at(op.k, op.dtype, k_at + row) : 0.0f;
+        key[i] = row < op.size ? mixed_at(op.k, op.dtype, k_at + row) : 0.0f;
       }
       if (op.decay) {
         bool each = op.decay_columns != op.kv_heads;
         UNROLL for (int i = 0; i < EACH; i++) {
           i64 row = min((i64)i * WAVE + lane(), op.size - 1);
-          state[i] *= exp_of(float_at(op.decay, op.decay_dtype, line * op.decay_columns + (each ? head * op.size + row : head)));
+          state[i] *= exp_of(mixed_at(op.decay, op.decay_dtype, line * op.decay_columns + (each ? head * op.size + row : head)));
         }
       }
-      f32 value = float_at(op.v, op.dtype, op.v_at.at(b, head, t) + column);
+      f32 value = mixed_at(op.v, op.dtype, op.v_at.at(b, head, t) + column);
       if (op.beta) {
         f32 known = 0;
         UNROLL for (int i = 0; i < EACH; i++) known += state[i] * key[i];
-        f32 rate = float_at(op.beta, op.beta_dtype, line * op.beta_columns + (op.beta_columns == 1 ? 0 : head));
+        f32 rate = mixed_at(op.beta, op.beta_dtype, line * op.beta_columns + (op.beta_columns == 1 ? 0 : head));
         value = rate * (value - sum_lanes(known));
       }
       UNROLL for (int i = 0; i < EACH; i++) state[i] += key[i] * value;
@@ -47,15 +47,15 @@ template <int EACH> DEVICE void linear_attention(const LinearAttention &op) {
         f32 sum = 0;
         UNROLL for (int i = 0; i < EACH; i++) {
           i64 row = (i64)i * WAVE + lane();
-          if (row < op.size) sum += state[i] * float_at(op.q, op.dtype, q_at + row);
+          if (row < op.size) sum += state[i] * mixed_at(op.q, op.dtype, q_at + row);
         }
         sum = sum_lanes(sum);
-        if (lane() == 0) put_float(op.y, op.dtype, op.y_at.at(b, head * op.group + g, t) + column, sum * op.scale);
+        if (lane() == 0) put_mixed(op.y, op.dtype, op.y_at.at(b, head * op.group + g, t) + column, sum * op.scale);
       }
     }
     UNROLL for (int i = 0; i < EACH; i++) {
       i64 row = (i64)i * WAVE + lane();
-      if (row < op.size) put_float(op.present, op.present_dtype, base + row * op.v_size, state[i]);
+      if (row < op.size) put_mixed(op.present, op.present_dtype, base + row * op.v_size, state[i]);
     }
   }
 }

@@ -44,7 +44,7 @@ template <class C> DEVICE void put_number(void *to, i32 dtype, i64 at, C value) 
   case 12: ((u32 *)to)[at] = saturated<u32>(value); break;
   case 13: ((u64 *)to)[at] = saturated<u64>(value); break;
   case TYPE_F64: ((f64 *)to)[at] = (f64)value; break;
-  default: put_float(to, dtype, at, (f32)value);
+  default: put_mixed(to, dtype, at, (f32)value);
   }
 }
 
