@@ -12,8 +12,11 @@ from hip_compiler.core.options import CompileOptions
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.names import nearest
 from hip_compiler.runtime.state import Placement
+from hip_compiler.toolchain.device import ARCHITECTURES
 
 HOST = "host"
+SELECTED_ARCHITECTURE = "selected architecture"
+"""What the provider adds: the architecture of the GPU that the session was given. No option has such a name."""
 
 
 def _flag(text: str) -> bool:
@@ -69,6 +72,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("cache_dir", "", str, "Folder that compiled models are kept in and taken from; empty: they are not kept."),
     Option("graph_capture", False, _flag, "Replay runs that repeat as one graph of the device.", gpu=True),
     Option("kv_share", True, _flag, "A cache that grows may stay in the buffer that is both its input and output."),
+    Option(
+        "host_accessible_inputs",
+        True,
+        _flag,
+        "Small inputs that are fed from the host go to pinned memory, not to the device; see below.",
+        gpu=True,
+    ),
     Option("strict", False, _flag, "A node that cannot be assigned is an error."),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
@@ -80,9 +90,11 @@ class Settings:
 
     Attributes:
         values: value of every option, by name.
+        selected: architecture of the GPU that the session was given; empty: it was given none.
     """
 
     values: Mapping[str, Any]
+    selected: str = ""
 
     @property
     def compile_options(self) -> CompileOptions:
@@ -90,7 +102,7 @@ class Settings:
         given = self.values
         return CompileOptions(
             target=given["target"],
-            arch=given["arch"],
+            arch=given["arch"] or self._selected(),
             pipeline=given["pipeline"],
             plugins=given["plugins"],
             opt_level=given["opt_level"],
@@ -98,6 +110,10 @@ class Settings:
             cache=bool(given["cache_dir"]),
             cache_dir=Path(given["cache_dir"]).expanduser() if given["cache_dir"] else None,
         )
+
+    def _selected(self) -> tuple[str, ...]:
+        """The architecture of the session's GPU, where code can be made for just that one."""
+        return (self.selected,) if self.selected in ARCHITECTURES else ()
 
     @property
     def placement(self) -> Placement:
@@ -115,7 +131,10 @@ class Settings:
                 target has no use for.
         """
         values = {option.name: option.default for option in OPTIONS}
+        selected = texts.get(SELECTED_ARCHITECTURE, "")
         for name, text in texts.items():
+            if name == SELECTED_ARCHITECTURE:
+                continue
             option = _BY_NAME.get(name)
             if option is None:
                 near = nearest(name, _BY_NAME)
@@ -130,7 +149,7 @@ class Settings:
                     f"option '{option.name}' is one of GPU targets",
                     f"leave it out, or choose a target other than {HOST}",
                 )
-        return cls(values)
+        return cls(values, selected)
 
 
 def _refused(what: str, hint: str) -> HipCompilerError:

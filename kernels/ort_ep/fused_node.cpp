@@ -1,5 +1,7 @@
 #include "fused_node.h"
 
+#include "factory.h"
+
 namespace hip_ep {
 namespace {
 
@@ -58,7 +60,9 @@ OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
   size_t count = 0;
   TRY(list(*api, api->Node_GetNumInputs, api->Node_GetInputs, node, infos));
   TRY(api->Node_GetNumOutputs(node, &count));
-  if (!inputs.resize(infos.size) || !details.resize(infos.size) || !outputs.resize(count)) return api->no_memory();
+  if (!inputs.resize(infos.size) || !details.resize(infos.size) || !outputs.resize(count) ||
+      !on_device.resize(infos.size))
+    return api->no_memory();
   for (size_t i = 0; i < infos.size; i++)
     if (infos[i]) TRY(element_type(*api, infos[i], &inputs[i].dtype));
   return nullptr;
@@ -108,19 +112,39 @@ OrtStatus *FusedNode::run(OrtKernelContext *context) {
     io.num_inputs = (int64_t)inputs.size;
     io.allocator = this;
     io.alloc_output = allocate;
+    io.inputs_on_device = gpus ? on_device.data : nullptr;
+    io.outputs_on_device = gpus != nullptr;
     int32_t status = program.compute(program.state, &io);
     if (status && !failure)
       failure = api->fail("hip-compiler: the run of %s failed with status %d: %s", name.text(), status,
                           program.last_error(program.state));
-    for (Output &output : outputs) {
-      if (output.staged && !failure) memcpy(output.given, output.staged, output.bytes);
-      free(output.staged);
-    }
+    OrtStatus *finished = finish_outputs(failure != nullptr);
+    if (!failure) failure = finished;
   }
   OrtStatus *result = failure;
   failure = nullptr;
   pthread_mutex_unlock(&lock);
   return result;
+}
+
+// Copies outputs that were made elsewhere to where they belong, and gives that memory back.
+OrtStatus *FusedNode::finish_outputs(bool failed) {
+  OrtStatus *status = nullptr;
+  for (Output &output : outputs) {
+    if (!output.staged) continue;
+    if (!failed && output.bytes && !gpus) memcpy(output.given, output.staged, output.bytes);
+    if (!failed && output.bytes && gpus && !status) {
+      auto direction = output.to_host ? Gpus::TO_HOST : Gpus::WITHIN;
+      int32_t error = gpus->copy(gpu, direction, output.given, output.staged, output.bytes);
+      if (!error) error = gpus->finish(gpu);
+      if (error) status = api->fail("hip-compiler: an output of %s cannot be copied: error %d", name.text(), error);
+    }
+    if (gpus)
+      gpus->give(gpu, output.staged, false);
+    else
+      free(output.staged);
+  }
+  return status;
 }
 
 OrtStatus *FusedNode::take_inputs() {
@@ -141,6 +165,12 @@ OrtStatus *FusedNode::take_inputs() {
     const void *data = nullptr;
     TRY(api->GetTensorData(value, &data));
     tensor.data = (void *)data;
+    if (gpus) {
+      // Results of nodes on the CPU come in memory of the host, and small inputs in pinned memory.
+      const OrtMemoryDevice *place = api->Value_GetMemoryDevice(value);
+      on_device[i] = api->MemoryDevice_GetDeviceType(place) == ORT_GPU &&
+                     api->MemoryDevice_GetMemoryType(place) != ORT_HOST_ACCESSIBLE && !gpus->is_pinned(data);
+    }
     tensor.rank = (int32_t)rank;
     int64_t elements = 1;
     for (size_t axis = rank; axis-- > 0; elements *= tensor.shape[axis]) tensor.strides[axis] = elements;
@@ -160,21 +190,32 @@ void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const
     failure = api->fail("hip-compiler: %s has no output %d", name.text(), index);
     return nullptr;
   }
+  for_outputs() = true;
   failure = api->KernelContext_GetOutput(kernel, (size_t)index, shape, (size_t)rank, &value);
+  for_outputs() = false;
   if (!failure && value) failure = api->GetTensorMutableData(value, &memory);
   if (failure) return nullptr;
   size_t bytes = element_bytes(dtype);
   for (int32_t axis = 0; axis < rank; axis++) bytes *= (size_t)shape[axis];
   if (!bytes) return nothing;
+  bool on_host = gpus && value && api->MemoryDevice_GetDeviceType(api->Value_GetMemoryDevice(value)) != ORT_GPU;
   // Memory of the caller's may be aligned to less, or hold an input that is still to be read. An output that nobody
   // asked for has none.
-  if (memory && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
+  if (memory && !on_host && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
     return memory;
   Output &output = outputs[(size_t)index];
-  if (posix_memalign(&output.staged, ALIGNMENT, bytes)) output.staged = nullptr;
-  output.given = memory ? memory : output.staged;
+  output.given = memory;
   output.bytes = memory ? bytes : 0;
-  if (!output.staged) failure = api->no_memory();
+  output.to_host = on_host;
+  if (!stage(output, bytes)) failure = api->no_memory();
+  return output.staged;
+}
+
+bool FusedNode::stage(Output &output, size_t bytes) {
+  if (gpus)
+    output.staged = gpus->take(gpu, bytes, false);
+  else if (posix_memalign(&output.staged, ALIGNMENT, bytes))
+    output.staged = nullptr;
   return output.staged;
 }
 

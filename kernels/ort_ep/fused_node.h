@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "compiler.h"
+#include "gpu.h"
 #include "native_model.h"
 
 namespace hip_ep {
@@ -20,6 +21,8 @@ struct FusedNode : OrtNodeComputeInfo, Heap {
   // The native artifact to load for the first run, and its placement: a context can be made for another machine.
   Bytes later;
   hipc_fs placement = {};
+  Gpus *gpus = nullptr; // ONNX Runtime's tensors are in memory of its device `gpu`; NULL: they are in that of the host
+  int gpu = 0;
   bool kv_share = true; // outputs may lie in the memory of the inputs that they share it with
 
   ~FusedNode();
@@ -35,6 +38,7 @@ private:
   struct Output {
     void *given, *staged;
     size_t bytes;
+    bool to_host; // given is memory of the host, staged of the device
   };
   struct Input {
     size_t bytes;
@@ -42,6 +46,8 @@ private:
   };
 
   static void *allocate(void *self, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
+  OrtStatus *finish_outputs(bool failed);
+  bool stage(Output &output, size_t bytes);
   void *output_memory(int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
   OrtStatus *load();
   OrtStatus *take_inputs();
@@ -51,6 +57,7 @@ private:
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   Array<hipc_tensor> inputs;
   Array<Input> details;
+  Array<uint8_t> on_device; // by input
   Array<Output> outputs;
   OrtKernelContext *kernel = nullptr;
   OrtStatus *failure = nullptr;

@@ -59,13 +59,18 @@ OrtStatus *is_subgraph(const Api &api, const OrtGraph *graph, bool *result) {
 
 } // namespace
 
-Provider::Provider(const Api &api, const OrtLogger *logger) : OrtEp{}, api(api), logger(logger) {
+Provider::Provider(Factory &factory, const OrtLogger *logger)
+    : OrtEp{}, factory(factory), api(*factory.api), logger(logger) {
   ort_version_supported = ORT_ABI;
   GetName = ep_name;
   GetCapability = get_capability;
   Compile = compile;
   ReleaseNodeComputeInfos = release_infos;
   GetCompiledModelCompatibilityInfo = [](OrtEp *, const OrtGraph *) { return compatibility(); };
+  CreateAllocator = [](OrtEp *self, const OrtMemoryInfo *info, OrtAllocator **allocator) {
+    auto provider = (Provider *)self;
+    return create_allocator(provider->factory, info, provider->settings.host_accessible_inputs, allocator);
+  };
 }
 
 void Provider::say(int level, const char *text) {
@@ -202,6 +207,10 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
 
 OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
   node.kv_share = settings.kv_share;
+  if (settings.gpu >= 0) {
+    node.gpus = factory.gpus;
+    node.gpu = settings.gpu;
+  }
   Array<const OrtNode *> nodes;
   Bytes model, answer;
   TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));

@@ -8,7 +8,7 @@ namespace hip_ep {
 
 class Provider : public OrtEp, public Heap {
 public:
-  Provider(const Api &api, const OrtLogger *logger);
+  Provider(Factory &factory, const OrtLogger *logger);
 
   Settings settings;
 
@@ -27,6 +27,7 @@ private:
   OrtStatus *compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context);
   void say(int level, const char *text);
 
+  Factory &factory;
   const Api &api;
   const OrtLogger *logger;
   size_t made_contexts = 0;
