@@ -53,7 +53,7 @@ def register(gpu: int | None = None) -> list[Any]:
         raise HipCompilerError(
             ErrorCode.RUN_FAILED,
             f"ONNX Runtime was shown no GPU {gpu}",
-            why=f"HIP has {numbers}" if numbers else "no HIP runtime, or no GPU, was found when the provider was registered",
+            why=f"HIP has {numbers}" if numbers else "HIP, or a GPU, was not found when the provider was registered",
             hint="hip-compiler doctor lists what there is",
         )
     return [chosen]

@@ -175,6 +175,7 @@ OrtStatus *FusedNode::take_inputs() {
     int64_t elements = 1;
     for (size_t axis = rank; axis-- > 0; elements *= tensor.shape[axis]) tensor.strides[axis] = elements;
     details[i].bytes = (size_t)elements * element_bytes(tensor.dtype);
+    if (details[i].bytes && !data) return api->fail("hip-compiler: input %zu of %s has no memory: it ran out", i, name.text());
   }
   return nullptr;
 }
@@ -198,6 +199,11 @@ void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const
   size_t bytes = element_bytes(dtype);
   for (int32_t axis = 0; axis < rank; axis++) bytes *= (size_t)shape[axis];
   if (!bytes) return nothing;
+  if (value && !memory) {
+    // ONNX Runtime makes tensors of what an allocator does not have.
+    failure = api->fail("hip-compiler: output %d of %s: memory ran out, %zu bytes were asked for", index, name.text(), bytes);
+    return nullptr;
+  }
   bool on_host = gpus && value && api->MemoryDevice_GetDeviceType(api->Value_GetMemoryDevice(value)) != ORT_GPU;
   // Memory of the caller's may be aligned to less, or hold an input that is still to be read. An output that nobody
   // asked for has none.

@@ -124,6 +124,8 @@ struct DataTransfer : OrtDataTransfer, Heap {
     TRY(api.GetTensorData(from, &data));
     TRY(api.GetTensorMutableData(to, &memory));
     if (!bytes) return nullptr;
+    // ONNX Runtime makes tensors of what an allocator does not have.
+    if (!data || !memory) return api.fail("hip-compiler: memory ran out: there are no %zu bytes for a tensor", bytes);
     // Small inputs of a session may be on the host's side, whatever ONNX Runtime calls it.
     bool on_host = !source.gpu && (!target.gpu || gpus.is_pinned(memory));
     if (on_host) {

@@ -210,11 +210,13 @@ struct OrtEp {
   OrtStatus *(*CreateAllocator)(OrtEp *, const OrtMemoryInfo *, OrtAllocator **);
   OrtStatus *(*CreateSyncStreamForDevice)(OrtEp *, const OrtMemoryDevice *, void **);
   const char *(*GetCompiledModelCompatibilityInfo)(OrtEp *, const OrtGraph *);
-  // Of 1.24 and 1.25; the rest of later versions: none.
+  // Of 1.24 and 1.25.
   OrtStatus *(*GetKernelRegistry)(OrtEp *, const void **);
   OrtStatus *(*IsConcurrentRunSupported)(OrtEp *, bool *);
   OrtStatus *(*Sync)(OrtEp *);
   OrtStatus *(*CreateProfiler)(OrtEp *, OrtEpProfiler **);
+  void *of_26_and_27[6];
+  OrtStatus *(*GetDefaultMemoryDevice)(const OrtEp *, const OrtMemoryDevice **); // 1.27
   void *later[16];
 };
 

@@ -61,12 +61,19 @@ OrtStatus *is_subgraph(const Api &api, const OrtGraph *graph, bool *result) {
 
 Provider::Provider(Factory &factory, const OrtLogger *logger)
     : OrtEp{}, factory(factory), api(*factory.api), logger(logger) {
-  ort_version_supported = ORT_ABI;
+  ort_version_supported = api.since(27) ? 27 : api.since(25) ? 25 : ORT_ABI;
   GetName = ep_name;
   GetCapability = get_capability;
   Compile = compile;
   ReleaseNodeComputeInfos = release_infos;
   GetCompiledModelCompatibilityInfo = [](OrtEp *, const OrtGraph *) { return compatibility(); };
+  // A session that was given several devices has its tensors on the one that its options choose.
+  GetDefaultMemoryDevice = [](const OrtEp *self, const OrtMemoryDevice **device) {
+    auto provider = (const Provider *)self;
+    int gpu = provider->settings.gpu;
+    *device = gpu < 0 ? nullptr : provider->api.MemoryInfo_GetMemoryDevice(provider->factory.memory[gpu][0]);
+    return (OrtStatus *)nullptr;
+  };
   CreateAllocator = [](OrtEp *self, const OrtMemoryInfo *info, OrtAllocator **allocator) {
     auto provider = (Provider *)self;
     return create_allocator(provider->factory, info, provider->settings.host_accessible_inputs, allocator);

@@ -47,7 +47,15 @@ OrtStatus *Settings::read(Factory &factory, const OrtSessionOptions *options, co
 
 // The GPU of the session is the device that it was given; options choose where it was given several.
 void Settings::choose(const Factory &factory, const Selection &selection) {
-  if (!selection.count || trouble.size) return;
+  if (trouble.size) return;
+  if (!selection.count) {
+    // Tensors stay on the host. Which GPU runs is never a guess; a context that is only made needs none.
+    bool for_gpu = target.size && strcmp(target.text(), "host") && !context;
+    if (for_gpu && !has_device && factory.gpus && factory.gpus->count > 1)
+      trouble.print("HIPC0001: this machine has %d GPUs: option device_id, or the device that the session is given, chooses "
+                    "one", factory.gpus->count);
+    return;
+  }
   bool wants_host = target.size ? !strcmp(target.text(), "host") : selection.host;
   if (wants_host) {
     if (!selection.host)
