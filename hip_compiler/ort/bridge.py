@@ -20,7 +20,7 @@ from hip_compiler.runtime.native_file import NativeArtifact, shared_numbers
 if TYPE_CHECKING:
     from hip_compiler.core.frontend.load import LoadedModel
 
-VERSION = 1
+VERSION = 2
 
 _Put = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
 
@@ -47,6 +47,7 @@ class _Program(ctypes.Structure):
         ("state", ctypes.c_void_p),
         ("compute", ctypes.c_void_p),
         ("last_error", ctypes.c_void_p),
+        ("events", ctypes.c_void_p),
     ]
 
 
@@ -151,6 +152,7 @@ def _compile(request: Any, program: Any) -> int:
         made.state = loaded.state.pointer
         made.compute = loaded.state.address(abi.COMPUTE)
         made.last_error = loaded.state.address(abi.LAST_ERROR)
+        made.events = loaded.state.find(abi.EVENTS)
         made.id = PROGRAMS.keep(loaded)
         _answer(asked, " ".join(map(str, shared_numbers(compiled.artifact.metadata))))
 

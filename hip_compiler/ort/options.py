@@ -17,6 +17,8 @@ from hip_compiler.toolchain.device import ARCHITECTURES
 HOST = "host"
 SELECTED_ARCHITECTURE = "selected architecture"
 """What the provider adds: the architecture of the GPU that the session was given. No option has such a name."""
+KEEP_TIMES = "keep times"
+"""As well: the program keeps how long each operator took."""
 
 
 def _flag(text: str) -> bool:
@@ -80,6 +82,7 @@ OPTIONS: tuple[Option, ...] = (
         gpu=True,
     ),
     Option("strict", False, _flag, "A node that cannot be assigned is an error."),
+    Option("profile", "", str, "File for the times of nodes and operators; 0: no times of operators; see below."),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
 
@@ -91,10 +94,12 @@ class Settings:
     Attributes:
         values: value of every option, by name.
         selected: architecture of the GPU that the session was given; empty: it was given none.
+        keep_times: the program keeps how long each operator took.
     """
 
     values: Mapping[str, Any]
     selected: str = ""
+    keep_times: bool = False
 
     @property
     def compile_options(self) -> CompileOptions:
@@ -107,6 +112,7 @@ class Settings:
             plugins=given["plugins"],
             opt_level=given["opt_level"],
             verify_each=False,
+            profile=self.keep_times,
             cache=bool(given["cache_dir"]),
             cache_dir=Path(given["cache_dir"]).expanduser() if given["cache_dir"] else None,
         )
@@ -133,7 +139,7 @@ class Settings:
         values = {option.name: option.default for option in OPTIONS}
         selected = texts.get(SELECTED_ARCHITECTURE, "")
         for name, text in texts.items():
-            if name == SELECTED_ARCHITECTURE:
+            if name in (SELECTED_ARCHITECTURE, KEEP_TIMES):
                 continue
             option = _BY_NAME.get(name)
             if option is None:
@@ -149,7 +155,7 @@ class Settings:
                     f"option '{option.name}' is one of GPU targets",
                     f"leave it out, or choose a target other than {HOST}",
                 )
-        return cls(values, selected)
+        return cls(values, selected, KEEP_TIMES in texts)
 
 
 def _refused(what: str, hint: str) -> HipCompilerError:

@@ -5,7 +5,7 @@
 
 #include "hipc.h"
 
-#define HIP_EP_COMPILER_VERSION 1
+#define HIP_EP_COMPILER_VERSION 2
 
 extern "C" {
 
@@ -31,6 +31,7 @@ typedef struct hip_ep_program {
   void *state;
   int32_t (*compute)(void *state, const hipc_io *io);
   const char *(*last_error)(void *state);
+  const hipc_event *(*events)(void *state, int64_t *count);
 } hip_ep_program;
 
 typedef struct hip_ep_compiler {

@@ -18,11 +18,11 @@ struct Runtime : Heap {
 };
 
 Runtime *runtimes;
-pthread_mutex_t runtimes_lock = PTHREAD_MUTEX_INITIALIZER;
+Lock runtimes_lock;
 
 // NULL, when the runtime is too old or memory ran out.
 const Api *api_of_runtime(const OrtApiBase *base) {
-  pthread_mutex_lock(&runtimes_lock);
+  Held held(runtimes_lock);
   Runtime *found = runtimes;
   while (found && found->base != base) found = found->next;
   if (!found && (found = new Runtime)) {
@@ -35,7 +35,6 @@ const Api *api_of_runtime(const OrtApiBase *base) {
       found = nullptr;
     }
   }
-  pthread_mutex_unlock(&runtimes_lock);
   return found ? &found->api : nullptr;
 }
 
@@ -73,6 +72,7 @@ OrtStatus *create_ep(OrtEpFactory *self, const OrtHardwareDevice *const *, const
     provider->settings.trouble.add(api.GetErrorMessage(status));
     api.ReleaseStatus(status);
   }
+  provider->take_profile_option();
   return nullptr;
 }
 

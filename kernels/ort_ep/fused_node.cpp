@@ -44,7 +44,6 @@ FusedNode::~FusedNode() {
   const hip_ep_compiler *compiler = registered_compiler();
   if (compiler && program.id) compiler->release(program.id);
   if (compiler && linked) compiler->release(linked);
-  pthread_mutex_destroy(&lock);
 }
 
 OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
@@ -85,6 +84,7 @@ void FusedNode::use(NativeModel *model) {
   program.state = native->state;
   program.compute = native->compute;
   program.last_error = native->last_error;
+  program.events = native->events;
 }
 
 OrtStatus *FusedNode::load() {
@@ -101,7 +101,8 @@ OrtStatus *FusedNode::load() {
 }
 
 OrtStatus *FusedNode::run(OrtKernelContext *context) {
-  pthread_mutex_lock(&lock);
+  Held held(lock);
+  int64_t begin = profile && profile->wanted() ? now() : 0;
   kernel = context;
   failure = later.size ? load() : nullptr;
   if (!failure) failure = take_inputs();
@@ -123,7 +124,11 @@ OrtStatus *FusedNode::run(OrtKernelContext *context) {
   }
   OrtStatus *result = failure;
   failure = nullptr;
-  pthread_mutex_unlock(&lock);
+  if (begin && !result) {
+    int64_t count = 0, end = now();
+    const hipc_event *events = program.events ? program.events(program.state, &count) : nullptr;
+    profile->add(name.text(), begin, end, events, count);
+  }
   return result;
 }
 
@@ -142,7 +147,7 @@ OrtStatus *FusedNode::finish_outputs(bool failed) {
     if (gpus)
       gpus->give(gpu, output.staged, false);
     else
-      free(output.staged);
+      give_aligned(output.staged);
   }
   return status;
 }
@@ -218,10 +223,7 @@ void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const
 }
 
 bool FusedNode::stage(Output &output, size_t bytes) {
-  if (gpus)
-    output.staged = gpus->take(gpu, bytes, false);
-  else if (posix_memalign(&output.staged, ALIGNMENT, bytes))
-    output.staged = nullptr;
+  output.staged = gpus ? gpus->take(gpu, bytes, false) : take_aligned(ALIGNMENT, bytes);
   return output.staged;
 }
 

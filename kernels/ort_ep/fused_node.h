@@ -1,10 +1,9 @@
 // A fused node: what ONNX Runtime calls for the nodes that were compiled together.
 #pragma once
-#include <pthread.h>
-
 #include "compiler.h"
 #include "gpu.h"
 #include "native_model.h"
+#include "profile.h"
 
 namespace hip_ep {
 
@@ -23,6 +22,7 @@ struct FusedNode : OrtNodeComputeInfo, Heap {
   hipc_fs placement = {};
   Gpus *gpus = nullptr; // ONNX Runtime's tensors are in memory of its device `gpu`; NULL: they are in that of the host
   int gpu = 0;
+  Profile *profile = nullptr; // the provider's
   bool kv_share = true; // outputs may lie in the memory of the inputs that they share it with
 
   ~FusedNode();
@@ -54,7 +54,7 @@ private:
   bool overlaps_input(const char *memory, size_t bytes, int32_t index, const int64_t *shape, int32_t rank) const;
 
   // One run at a time: a program has one arena, and uses every core that it may.
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  Lock lock;
   Array<hipc_tensor> inputs;
   Array<Input> details;
   Array<uint8_t> on_device; // by input

@@ -1,7 +1,5 @@
 #include "gpu.h"
 
-#include <dlfcn.h>
-
 namespace hip_ep {
 namespace {
 
@@ -9,19 +7,23 @@ constexpr int32_t CUDA_MAJOR = 75, CUDA_MINOR = 76;
 // hipDeviceProp_tR0600 has 1,472 bytes: the name at the beginning, that of the architecture at byte 1,160.
 constexpr size_t PROPERTIES_BYTES = 4096, PROPERTIES_ARCHITECTURE = 1160;
 
-void *open_library(bool nvidia) {
-  if (const char *chosen = getenv("HIPC_HIP_LIBRARY"); chosen && *chosen) return dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-  if (nvidia) return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+void *open_runtime(bool nvidia) {
+  if (const char *chosen = getenv("HIPC_HIP_LIBRARY"); chosen && *chosen) return open_library(chosen);
+#ifdef _WIN32
+  return open_library(nvidia ? "nvcuda.dll" : "amdhip64_7.dll");
+#else
+  if (nvidia) return open_library("libcuda.so.1");
   const char *root = getenv("ROCM_PATH");
   if (!root || !*root) root = "/opt/rocm";
   constexpr const char *FILES[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"};
   for (const char *file : FILES) {
-    if (void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void *library = open_library(file)) return library;
     Bytes path;
     path.print("%s/lib/%s", root, file);
-    if (void *library = dlopen(path.text(), RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void *library = open_library(path.text())) return library;
   }
   return nullptr;
+#endif
 }
 
 } // namespace
@@ -64,15 +66,13 @@ Gpus *Gpus::open() {
   return nullptr;
 }
 
-Gpus::~Gpus() { pthread_mutex_destroy(&lock); }
-
 bool Gpus::load() {
   const char *platform = getenv("HIP_PLATFORM");
   nvidia = platform && !strcmp(platform, "nvidia");
-  void *library = open_library(nvidia);
+  void *library = open_runtime(nvidia);
   if (!library) return false;
 #define X(name, hip, cuda, parameters)                                                                                 \
-  name = (int32_t(*) parameters)dlsym(library, nvidia ? #cuda : #hip);                                                 \
+  name = (int32_t(*) parameters)find_symbol(library, nvidia ? #cuda : #hip);                                                 \
   if (!name) return false;
   HIP_EP_FUNCTIONS(X)
   if (nvidia) {
@@ -111,10 +111,9 @@ void *Gpus::take(int device, size_t bytes, bool pinned) {
     release_host(memory);
     return nullptr;
   }
-  pthread_mutex_lock(&lock);
+  Held held(lock);
   *block = {memory, pinned_blocks};
   pinned_blocks = block;
-  pthread_mutex_unlock(&lock);
   return memory;
 }
 
@@ -124,22 +123,22 @@ void Gpus::give(int device, void *memory, bool pinned) {
     release(memory);
     return;
   }
-  pthread_mutex_lock(&lock);
-  Pinned **link = &pinned_blocks;
-  while (*link && (*link)->memory != memory) link = &(*link)->next;
-  if (Pinned *block = *link) {
-    *link = block->next;
-    free(block);
+  {
+    Held held(lock);
+    Pinned **link = &pinned_blocks;
+    while (*link && (*link)->memory != memory) link = &(*link)->next;
+    if (Pinned *block = *link) {
+      *link = block->next;
+      free(block);
+    }
   }
-  pthread_mutex_unlock(&lock);
   release_host(memory);
 }
 
 bool Gpus::is_pinned(const void *memory) {
-  pthread_mutex_lock(&lock);
+  Held held(lock);
   Pinned *block = pinned_blocks;
   while (block && block->memory != memory) block = block->next;
-  pthread_mutex_unlock(&lock);
   return block;
 }
 

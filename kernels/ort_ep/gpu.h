@@ -1,9 +1,8 @@
 // The GPUs of this machine, for the memory of sessions on them: through HIP, or CUDA's driver where HIP_PLATFORM is
 // nvidia. Programs open their devices themselves; this is what moves tensors to and from them.
 #pragma once
-#include <pthread.h>
-
 #include "support.h"
+#include "system.h"
 
 namespace hip_ep {
 
@@ -36,7 +35,6 @@ public:
   // Finds the library and the devices; NULL: there are none. The library stays loaded: runtimes of GPUs do not survive
   // being unloaded.
   static Gpus *open();
-  ~Gpus();
 
   int count = 0;
   struct Gpu {
@@ -71,7 +69,7 @@ private:
   HIP_EP_AMD_FUNCTIONS(X)
   HIP_EP_NVIDIA_FUNCTIONS(X)
 #undef X
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  Lock lock;
   Pinned *pinned_blocks = nullptr;
 };
 

@@ -22,7 +22,7 @@ struct Allocator : OrtAllocator, Heap {
   const OrtMemoryInfo *info;
   int device;
   bool pinned, small_on_host;
-  pthread_mutex_t lock;
+  Lock lock;
   Block *blocks[BUCKETS]; // by size, so that one that fits is in the bucket of its size
 
   // Eight sizes to a doubling: what grows by a little each time finds its last block again most times.
@@ -37,12 +37,11 @@ struct Allocator : OrtAllocator, Heap {
   void *take(size_t bytes) {
     bool host = pinned || (small_on_host && bytes <= SMALL && !for_outputs());
     bytes = rounded(bytes);
-    pthread_mutex_lock(&lock);
+    Held held(lock);
     Block *block = blocks[bucket(bytes)];
     while (block && (block->used || block->bytes != bytes || block->pinned != host)) block = block->next;
     if (!block) block = make(bytes, host);
     if (block) block->used = true;
-    pthread_mutex_unlock(&lock);
     return block ? block->memory : nullptr;
   }
 
@@ -62,11 +61,10 @@ struct Allocator : OrtAllocator, Heap {
   }
 
   void give(void *memory) {
-    pthread_mutex_lock(&lock);
+    Held held(lock);
     for (Block *first : blocks)
       for (Block *block = first; block; block = block->next)
         if (block->memory == memory) block->used = false;
-    pthread_mutex_unlock(&lock);
   }
 
   // Gives blocks back to the driver: those that nobody uses, or all of them.
@@ -225,7 +223,6 @@ OrtStatus *create_allocator(Factory &factory, const OrtMemoryInfo *info, bool sm
   made->device = place.device;
   made->pinned = place.pinned;
   made->small_on_host = small_on_host;
-  pthread_mutex_init(&made->lock, nullptr);
   factory.enter();
   *out = made;
   return nullptr;
@@ -236,7 +233,6 @@ void release_allocator(OrtAllocator *allocator) {
   auto made = (Allocator *)allocator;
   Factory *factory = made->factory;
   made->drop(true);
-  pthread_mutex_destroy(&made->lock);
   delete made;
   factory->leave();
 }

@@ -183,6 +183,7 @@ bool NativeModel::load(const char *target, const hipc_fs &placement, Bytes &why)
   compute = (int32_t(*)(void *, const hipc_io *))dlsym(library, "inference_compute");
   cleanup = (void (*)(void *))dlsym(library, "inference_cleanup");
   last_error = (const char *(*)(void *))dlsym(library, "inference_last_error");
+  events = (const hipc_event *(*)(void *, int64_t *))dlsym(library, "hipc_events");
   if (!init || !compute || !cleanup || !last_error) {
     why.print("it lacks an entry point of the runtime ABI");
     return false;

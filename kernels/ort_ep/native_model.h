@@ -11,6 +11,7 @@ public:
   void *state = nullptr;
   int32_t (*compute)(void *, const hipc_io *) = nullptr;
   const char *(*last_error)(void *) = nullptr;
+  const hipc_event *(*events)(void *, int64_t *) = nullptr; // NULL: it was made by an older version
 
   ~NativeModel();
 

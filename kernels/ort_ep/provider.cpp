@@ -67,6 +67,10 @@ Provider::Provider(Factory &factory, const OrtLogger *logger)
   Compile = compile;
   ReleaseNodeComputeInfos = release_infos;
   GetCompiledModelCompatibilityInfo = [](OrtEp *, const OrtGraph *) { return compatibility(); };
+  CreateProfiler = [](OrtEp *self, OrtEpProfiler **profiler) {
+    auto provider = (Provider *)self;
+    return provider->profile.create_profiler(provider->api, profiler);
+  };
   // A session that was given several devices has its tensors on the one that its options choose.
   GetDefaultMemoryDevice = [](const OrtEp *self, const OrtMemoryDevice **device) {
     auto provider = (const Provider *)self;
@@ -78,6 +82,22 @@ Provider::Provider(Factory &factory, const OrtLogger *logger)
     auto provider = (Provider *)self;
     return create_allocator(provider->factory, info, provider->settings.host_accessible_inputs, allocator);
   };
+}
+
+void Provider::take_profile_option() {
+  profile.allowed = strcmp(settings.profile.text(), "0");
+  if (!settings.profile.size || !profile.allowed || settings.trouble.size) return;
+  profile.path.add(settings.profile.text());
+  if (profile.write()) return;
+  profile.path.clear();
+  settings.trouble.print("HIPC0001: option profile: %s cannot be written", settings.profile.text());
+}
+
+Provider::~Provider() {
+  if (!profile.path.size || profile.write()) return;
+  Bytes line;
+  line.print("the profile cannot be written to %s", profile.path.text());
+  say(ORT_WARNING, line.text());
 }
 
 void Provider::say(int level, const char *text) {
@@ -202,6 +222,7 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
                              OrtNodeComputeInfo **infos, OrtNode **contexts) {
   auto provider = (Provider *)self;
   if (provider->settings.trouble.size) return provider->api.CreateStatus(ORT_FAIL, provider->settings.trouble.text());
+  if (provider->profile.wanted()) provider->settings.add("keep times", "1");
   for (size_t i = 0; i < count; i++) {
     auto node = new FusedNode;
     if (!node) return provider->api.no_memory();
@@ -214,6 +235,7 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
 
 OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
   node.kv_share = settings.kv_share;
+  node.profile = &profile;
   if (settings.gpu >= 0) {
     node.gpus = factory.gpus;
     node.gpu = settings.gpu;

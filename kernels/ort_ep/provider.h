@@ -11,6 +11,11 @@ public:
   Provider(Factory &factory, const OrtLogger *logger);
 
   Settings settings;
+  Profile profile;
+
+  ~Provider();
+  // The option `profile`: 0, or the path of a file, which must be one that can be written.
+  void take_profile_option();
 
 private:
   static OrtStatus *get_capability(OrtEp *, const OrtGraph *, OrtEpGraphSupportInfo *);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -225,6 +227,18 @@ def test_a_decoder_whose_caches_stay_on_the_device(gpus: FakeHip, accessible: st
         assert not [size for name, size in gpus.copies if name == "hipMemcpyDtoDAsync"]
     assert all(np.abs(cache.numpy()).max() > 0.1 for cache in caches.values())
     assert gpus.calls.count("hipGraphLaunch") >= 1
+
+
+def test_times_of_operators(gpus: FakeHip, tmp_path: Path) -> None:
+    """Each is waited for, so that no run is replayed."""
+    path = tmp_path / "times.json"
+    made = on(register(1), mlp(), graph_capture="1", profile=str(path))
+    check(made, (3, 3, 3, 3))
+    assert "hipGraphLaunch" not in gpus.calls
+    del made
+    gc.collect()
+    kernels = [event["name"] for event in json.loads(path.read_text()) if event["cat"] == "Kernel"]
+    assert len(kernels) % 4 == 0 and sum(name.endswith("(matmul)") for name in kernels) == 8
 
 
 def test_memory_is_reused_and_given_back(gpus: FakeHip) -> None:
