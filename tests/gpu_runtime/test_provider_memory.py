@@ -32,10 +32,15 @@ CAPACITY, TOKENS = 6, (5, 17, 80, 11, 3)
 MakeHip = Callable[..., FakeHip]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def known_before() -> None:
+    """The registration that lasts as long as the process is from before there are GPUs."""
+    register()
+
+
 @pytest.fixture
 def gpus(make_hip: MakeHip) -> Iterator[FakeHip]:
     """Two GPUs that ONNX Runtime knows, and as long as it knows them."""
-    register()
     hip = make_hip("gfx1151", "gfx1151", load=None)
     onnxruntime.register_execution_provider_library("hip with GPUs", str(library_path()))
     yield hip
@@ -255,7 +260,6 @@ def test_memory_is_reused_and_given_back(gpus: FakeHip) -> None:
 
 
 def test_memory_that_ran_out_is_an_error(make_hip: MakeHip) -> None:
-    register()
     make_hip(load=None, memory=1 << 16)
     onnxruntime.register_execution_provider_library("hip with a small GPU", str(library_path()))
     try:
