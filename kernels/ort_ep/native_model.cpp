@@ -1,5 +1,7 @@
 #include "native_model.h"
 
+#ifdef __linux__
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -243,3 +245,18 @@ const void *NativeModel::map(void *self, const char *name, int64_t *size) {
 }
 
 } // namespace hip_ep
+
+#else
+
+namespace hip_ep {
+
+NativeModel::~NativeModel() {}
+bool NativeModel::open_file(const char *, const char *, const hipc_fs &, Bytes &why) { return why.add("this is not Linux"), false; }
+bool NativeModel::open_memory(const char *, size_t, const char *, const hipc_fs &, Bytes &why) {
+  return why.add("this is not Linux"), false;
+}
+void NativeModel::shared(Bytes &) const {}
+
+} // namespace hip_ep
+
+#endif

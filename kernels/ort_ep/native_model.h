@@ -8,6 +8,12 @@ namespace hip_ep {
 
 class NativeModel : public Heap {
 public:
+  // Artifacts are shared libraries of Linux; elsewhere none is ever open.
+#ifdef __linux__
+  static constexpr bool LOADS = true;
+#else
+  static constexpr bool LOADS = false;
+#endif
   void *state = nullptr;
   int32_t (*compute)(void *, const hipc_io *) = nullptr;
   const char *(*last_error)(void *) = nullptr;

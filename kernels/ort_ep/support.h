@@ -8,7 +8,11 @@
 
 #include "ort_abi.h"
 
+#ifdef _WIN32
+#define HIP_EP_EXPORT extern "C" __declspec(dllexport)
+#else
 #define HIP_EP_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 
 namespace hip_ep {
 
