@@ -10,6 +10,7 @@ from typing import Any
 from hip_compiler import knobs
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.ort.padding import ARCHITECTURES as MODEL_ARCHITECTURES
 from hip_compiler.registry.names import nearest
 from hip_compiler.runtime.state import Placement
 from hip_compiler.toolchain.device import ARCHITECTURES
@@ -41,6 +42,12 @@ def _level(text: str) -> int:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.replace(";", ",").split(",") if word.strip())
+
+
+def _architecture(text: str) -> str:
+    if text not in MODEL_ARCHITECTURES:
+        raise ValueError(f"is {', '.join(word for word in MODEL_ARCHITECTURES if word)}")
+    return text
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,14 @@ OPTIONS: tuple[Option, ...] = (
         gpu=True,
     ),
     Option("strict", False, _flag, "A node that cannot be assigned is an error."),
+    Option(
+        "static_pad_prefill",
+        0,
+        _number,
+        "Prompts are padded to a multiple of so many tokens, so that runs of other lengths repeat; 0: not.",
+        gpu=True,
+    ),
+    Option("model_arch", "", _architecture, "Kind of model: decoder, other; empty: a decoder if it looks like one."),
     Option("profile", "", str, "File for the times of nodes and operators; 0: no times of operators; see below."),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
@@ -149,6 +164,8 @@ class Settings:
                 values[name] = option.read(text)
             except ValueError as error:
                 raise _refused(f"option '{name}' {error}, not '{text}'", option.meaning) from None
+        if values["static_pad_prefill"] and values["model_arch"] == "other":
+            raise _refused("options static_pad_prefill and model_arch=other contradict each other", "leave one out")
         for option in OPTIONS:
             if option.gpu and values["target"] == HOST and values[option.name] != option.default:
                 raise _refused(

@@ -40,6 +40,7 @@ void release_state(OrtNodeComputeInfo *, void *) {}
 
 FusedNode::~FusedNode() {
   delete native;
+  delete padding;
   // A compiler that is gone has taken its programs with it.
   const hip_ep_compiler *compiler = registered_compiler();
   if (compiler && program.id) compiler->release(program.id);
@@ -76,6 +77,12 @@ void FusedNode::share(const char *pairs) {
   }
 }
 
+OrtStatus *FusedNode::pad(const char *words) {
+  if (!*words) return nullptr;
+  padding = new Padding();
+  return padding && padding->read(words) ? nullptr : api->no_memory();
+}
+
 void FusedNode::use(NativeModel *model) {
   native = model;
   Bytes pairs;
@@ -106,6 +113,7 @@ OrtStatus *FusedNode::run(OrtKernelContext *context) {
   kernel = context;
   failure = later.size ? load() : nullptr;
   if (!failure) failure = take_inputs();
+  if (!failure && padding) failure = padding->begin(*api, gpus, gpu, inputs, on_device);
   if (!failure) {
     memset(outputs.data, 0, outputs.size * sizeof(Output));
     hipc_io io = {};
@@ -135,21 +143,29 @@ OrtStatus *FusedNode::run(OrtKernelContext *context) {
 // Copies outputs that were made elsewhere to where they belong, and gives that memory back.
 OrtStatus *FusedNode::finish_outputs(bool failed) {
   OrtStatus *status = nullptr;
-  for (Output &output : outputs) {
-    if (!output.staged) continue;
-    if (!failed && output.bytes && !gpus) memcpy(output.given, output.staged, output.bytes);
-    if (!failed && output.bytes && gpus && !status) {
-      auto direction = output.to_host ? Gpus::TO_HOST : Gpus::WITHIN;
-      int32_t error = gpus->copy(gpu, direction, output.given, output.staged, output.bytes);
-      if (!error) error = gpus->finish(gpu);
-      if (error) status = api->fail("hip-compiler: an output of %s cannot be copied: error %d", name.text(), error);
-    }
-    if (gpus)
-      gpus->give(gpu, output.staged, false);
-    else
-      give_aligned(output.staged);
+  for (size_t i = 0; i < outputs.size; i++) {
+    OrtStatus *one = finish_output(i, failed || status);
+    if (one) status = one;
   }
   return status;
+}
+
+OrtStatus *FusedNode::finish_output(size_t index, bool failed) {
+  Output &output = outputs[index];
+  if (!output.staged) return nullptr;
+  int32_t error = 0;
+  if (!failed && output.bytes && output.padded) {
+    error = padding->finish((int32_t)index, output.axis, output.rank, output.shape, output.wanted, output.element, output.given,
+                            output.to_host);
+  } else if (!failed && output.bytes && gpus) {
+    error = gpus->copy(gpu, output.to_host ? Gpus::TO_HOST : Gpus::WITHIN, output.given, output.staged, output.bytes);
+    if (!error) error = gpus->finish(gpu);
+  } else if (!failed && output.bytes) {
+    memcpy(output.given, output.staged, output.bytes);
+  }
+  if (!output.padded && gpus) gpus->give(gpu, output.staged, false);
+  if (!output.padded && !gpus) give_aligned(output.staged);
+  return error ? api->fail("hip-compiler: output %zu of %s cannot be copied: error %d", index, name.text(), error) : nullptr;
 }
 
 OrtStatus *FusedNode::take_inputs() {
@@ -196,12 +212,23 @@ void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const
     failure = api->fail("hip-compiler: %s has no output %d", name.text(), index);
     return nullptr;
   }
+  Output &output = outputs[(size_t)index];
+  const int64_t *wanted = shape;
+  if (padding && padding->active()) {
+    output.axis = padding->cut(index, rank, shape, output.wanted);
+    output.padded = output.axis >= 0;
+    if (output.axis < -1) {
+      failure = api->fail("hip-compiler: output %d of %s is not one per token: leave static_pad_prefill out", index, name.text());
+      return nullptr;
+    }
+    wanted = output.wanted;
+  }
   for_outputs() = true;
-  failure = api->KernelContext_GetOutput(kernel, (size_t)index, shape, (size_t)rank, &value);
+  failure = api->KernelContext_GetOutput(kernel, (size_t)index, wanted, (size_t)rank, &value);
   for_outputs() = false;
   if (!failure && value) failure = api->GetTensorMutableData(value, &memory);
   if (failure) return nullptr;
-  size_t bytes = element_bytes(dtype);
+  size_t element = element_bytes(dtype), bytes = element;
   for (int32_t axis = 0; axis < rank; axis++) bytes *= (size_t)shape[axis];
   if (!bytes) return nothing;
   if (value && !memory) {
@@ -212,12 +239,19 @@ void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const
   bool on_host = gpus && value && api->MemoryDevice_GetDeviceType(api->Value_GetMemoryDevice(value)) != ORT_GPU;
   // Memory of the caller's may be aligned to less, or hold an input that is still to be read. An output that nobody
   // asked for has none.
-  if (memory && !on_host && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
+  if (memory && !on_host && !output.padded && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
     return memory;
-  Output &output = outputs[(size_t)index];
   output.given = memory;
   output.bytes = memory ? bytes : 0;
   output.to_host = on_host;
+  if (output.padded) {
+    output.rank = rank;
+    output.element = element;
+    memcpy(output.shape, shape, (size_t)rank * sizeof *shape);
+    output.staged = padding->memory(index, bytes);
+    if (!output.staged) failure = api->no_memory();
+    return output.staged;
+  }
   if (!stage(output, bytes)) failure = api->no_memory();
   return output.staged;
 }

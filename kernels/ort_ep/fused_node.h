@@ -3,6 +3,7 @@
 #include "compiler.h"
 #include "gpu.h"
 #include "native_model.h"
+#include "padding.h"
 #include "profile.h"
 
 namespace hip_ep {
@@ -30,6 +31,8 @@ struct FusedNode : OrtNodeComputeInfo, Heap {
   OrtStatus *prepare(const Api &api, const OrtNode *node);
   // Says which outputs may lie in the memory of an input: numbers, an input's before its output's.
   void share(const char *pairs);
+  // Takes what the compiler says of padding, behind the pairs.
+  OrtStatus *pad(const char *words);
   // Takes the program of a native model, which is the node's from now on.
   void use(NativeModel *model);
   OrtStatus *run(OrtKernelContext *kernel);
@@ -39,6 +42,11 @@ private:
     void *given, *staged;
     size_t bytes;
     bool to_host; // given is memory of the host, staged of the device
+    // What is cut off of a padded run's: staged is the padding's.
+    int axis, rank;
+    int64_t shape[HIPC_MAX_RANK], wanted[HIPC_MAX_RANK];
+    size_t element;
+    bool padded;
   };
   struct Input {
     size_t bytes;
@@ -47,6 +55,7 @@ private:
 
   static void *allocate(void *self, int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
   OrtStatus *finish_outputs(bool failed);
+  OrtStatus *finish_output(size_t index, bool failed);
   bool stage(Output &output, size_t bytes);
   void *output_memory(int32_t index, int32_t dtype, int32_t rank, const int64_t *shape);
   OrtStatus *load();
@@ -58,6 +67,7 @@ private:
   Array<hipc_tensor> inputs;
   Array<Input> details;
   Array<uint8_t> on_device; // by input
+  Padding *padding = nullptr;
   Array<Output> outputs;
   OrtKernelContext *kernel = nullptr;
   OrtStatus *failure = nullptr;

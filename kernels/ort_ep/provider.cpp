@@ -244,6 +244,8 @@ OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, Fu
   Bytes model, answer;
   TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
   if (nodes.size == 1 && is_context(api, nodes[0])) {
+    if (settings.pads)
+      return api.CreateStatus(ORT_FAIL, "HIPC0001: option static_pad_prefill is for models that are compiled here, not before");
     NativeModel *loaded = nullptr;
     OrtStatus *status = load_context(api, settings, graph, nodes[0], &loaded);
     if (loaded) node.use(loaded);
@@ -254,11 +256,14 @@ OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, Fu
   TRY(write_model(api, graph, fused, model));
   hip_ep_request asked = request(api, settings, model, answer);
   bool linked = settings.context && context;
+  if (linked && settings.pads)
+    return api.CreateStatus(ORT_FAIL, "HIPC0001: option static_pad_prefill cannot be a part of a context model");
   int32_t failed = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
   if (failed) return api.CreateStatus(ORT_FAIL, answer.text());
   if (!linked) {
     node.share(answer.text());
-    return nullptr;
+    const char *padding = strchr(answer.text(), ';');
+    return padding ? node.pad(padding + 1) : nullptr;
   }
   node.later.add(answer.text(), answer.size);
   node.placement = settings.placement;

@@ -106,6 +106,7 @@ void Settings::take(const char *key, const char *value) {
   }
   if (!strcmp(key, "host_accessible_inputs")) host_accessible_inputs = is_true(value);
   if (!strcmp(key, "graph_capture")) placement.graph_capture = is_true(value);
+  if (!strcmp(key, "static_pad_prefill")) pads = atoi(value) > 0;
   if (!strcmp(key, "target")) target.add(value);
   if (!strcmp(key, "profile")) profile.add(value);
 }

@@ -8,8 +8,9 @@ namespace hip_ep {
 constexpr char EP_NAME[] = "HipExecutionProvider";
 
 // Every option that there is; hip_compiler/ort/options.py says what each means, and checks its value.
-constexpr const char *OPTIONS[] = {"target",    "device_id",   "arch",      "cpu",           "plugins",  "pipeline",
-                                   "opt_level", "num_threads", "cache_dir", "graph_capture", "kv_share", "host_accessible_inputs", "strict", "profile"};
+constexpr const char *OPTIONS[] = {
+    "target",        "device_id", "arch",     "cpu",    "plugins",  "pipeline",   "opt_level", "num_threads", "cache_dir",
+    "graph_capture", "kv_share",  "host_accessible_inputs", "strict", "static_pad_prefill", "model_arch", "profile"};
 
 // Devices of ONNX Runtime that a session was given.
 struct Selection {
@@ -23,7 +24,7 @@ struct Settings {
   Bytes trouble; // a sentence: the options cannot be taken
   Bytes target, context_path, profile;
   bool strict = false, context = false, embed = false, kv_share = true;
-  bool host_accessible_inputs = true;
+  bool host_accessible_inputs = true, pads = false;
   hipc_fs placement = {}; // threads, device, and whether runs are replayed
   int gpu = -1;           // where ONNX Runtime's tensors are; -1: in memory of the host
 
