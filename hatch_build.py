@@ -36,6 +36,15 @@ def _has_compiler() -> bool:
     return True
 
 
+def copy_headers(target: Path) -> None:
+    """Put what plugins are compiled with into a new folder: the runtime ABI, and what device kernels share."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for folder in ("include", "device"):
+        for header in (ROOT / "kernels" / folder).glob("*.h"):
+            shutil.copy(header, target)
+
+
 class KernelBuildHook(BuildHookInterface[Any]):
     """Builds the runtime bitcode before the wheel (or the editable install) is put together."""
 
@@ -46,9 +55,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         _kernels().build_native(NATIVE)
-        headers = NATIVE / "include"
-        shutil.rmtree(headers, ignore_errors=True)
-        shutil.copytree(ROOT / "kernels" / "include", headers)
+        copy_headers(NATIVE / "include")
         # The bitcode is for one platform, and for no Python version in particular.
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False

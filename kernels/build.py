@@ -27,7 +27,6 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from hip_compiler import knobs  # noqa: E402
 from hip_compiler.errors import ErrorCode, HipCompilerError  # noqa: E402
 from hip_compiler.toolchain.bitcode import (  # noqa: E402
     alone,
@@ -39,6 +38,7 @@ from hip_compiler.toolchain.bitcode import (  # noqa: E402
 )
 from hip_compiler.toolchain.compiler import Compiler, find_compiler  # noqa: E402
 from hip_compiler.toolchain.device import ARCHITECTURES, build_functions, build_images, write_pack  # noqa: E402
+from hip_compiler.toolchain.kernels import gpu_architectures  # noqa: E402
 from hip_compiler.toolchain.levels import (  # noqa: E402
     LEVELS,
     Level,
@@ -84,27 +84,10 @@ def build_gpu(
     """Build `gpu-amd.bc` and `gpu-nvidia.bc`: the runtime for GPUs, or some sources of it, by platform of HIP."""
     arch = arch or host_architecture()
     chosen = gpu_sources() if sources is None else sources
-    # It shares headers with the host runtime; they are part of the cache's key.
-    includes = (INCLUDE, HOST)
+    # It shares headers with the host runtime and the device kernels; they are part of the cache's key.
+    includes = (INCLUDE, HOST, DEVICE)
     stem = "gpu" if sources is None else "gpu-part"
     return build_bitcode(chosen, out, gpu_levels(arch), includes, arch=arch, stem=stem, compiler=compiler)
-
-
-def chosen_gpus() -> tuple[str, ...]:
-    """GPU architectures to build for: those of the knob `HIPC_BUILD_GPUS`, else all.
-
-    Raises:
-        HipCompilerError: `HIPC0502`, when the knob names one that is not known.
-    """
-    named = tuple(name.strip() for name in knobs.BUILD_GPUS.read().split(",") if name.strip())
-    strange = [name for name in named if name not in ARCHITECTURES]
-    if strange:
-        raise HipCompilerError(
-            ErrorCode.TARGET_UNKNOWN,
-            f"{knobs.BUILD_GPUS.name} names {', '.join(strange)}",
-            hint=f"known are {', '.join(ARCHITECTURES)}",
-        )
-    return named or ARCHITECTURES
 
 
 def kernel_sources() -> tuple[Path, ...]:
@@ -201,7 +184,7 @@ def build_native(
         generated = _generate_all(parts, chosen, out)
     gpu = build_gpu(out, arch, compiler)
     build_functions(DEVICE / "math.cpp", out, compiler)
-    gpus = chosen_gpus() if gpus is None else gpus
+    gpus = gpu_architectures() if gpus is None else gpus
     if gpus:
         build_pack(out, gpus, compiler)
     digest = hashlib.sha256(headers_digest(sources, (INCLUDE,)))
@@ -286,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-gpu", action="store_true", help="build no device kernels")
     options = parser.parse_args(arguments)
     try:
-        gpus = () if options.no_gpu else tuple(options.gpu or chosen_gpus())
+        gpus = () if options.no_gpu else tuple(options.gpu or gpu_architectures())
         if strange := set(gpus) - set(ARCHITECTURES):
             parser.error(f"unknown GPU {', '.join(sorted(strange))}; known are {', '.join(ARCHITECTURES)}")
         levels = levels_of(options.arch or host_architecture())

@@ -31,7 +31,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from hip_compiler.registry.records import describe
+    from hip_compiler.registry.records import describe_all
     from hip_compiler.registry.registry import survey
 
     registry = survey(arguments.plugins)
@@ -46,7 +46,7 @@ def _list(arguments: argparse.Namespace) -> int:
                     "api": record.api,
                     "state": record.state,
                     "reason": record.reason,
-                    "contributions": [describe(contribution) for contribution in record.contributions],
+                    "contributions": describe_all(record.contributions),
                 }
                 for record in plugins
             ]
@@ -58,7 +58,7 @@ def _list(arguments: argparse.Namespace) -> int:
             or "no plugins are installed"
         )
         for record in plugins:
-            lines = [record.reason] if record.reason else [describe(item) for item in record.contributions]
+            lines = [record.reason] if record.reason else describe_all(record.contributions)
             if lines:
                 print(f"\n{record.id}:", *lines, sep="\n  ")
     for problem in registry.problems:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hip_compiler.core.frontend.node import PREFIX, REFUSED, domain_of, unsupported
@@ -9,9 +11,10 @@ from hip_compiler.core.frontend.opsets import module_opsets, opset_of
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
-from hip_compiler.registry.contributions import BitcodeContribution, KernelContribution, TargetContribution
+from hip_compiler.registry.contributions import CallLowering, Linker, TargetContribution, contents
 from hip_compiler.registry.registry import Registry
 from hip_compiler.runtime import Bitcode, cpu
+from hip_compiler.toolchain import link_shared
 
 
 def find_target(name: str, registry: Registry) -> TargetContribution:
@@ -44,11 +47,47 @@ def plugin_bitcode(registry: Registry, target: TargetContribution) -> list[Bitco
     return entries + [Bitcode(str(registry.owner(entry)), contents(entry)) for entry in kernels]
 
 
+def owners_of_ops(registry: Registry, target: TargetContribution) -> dict[str, str]:
+    """The plugin in words, by full name of each operation that a plugin implements on a target.
+
+    That is the plugin that registers the operation, or the one that overrides the runtime function of a built-in one.
+    """
+    overridden = {symbol: str(registry.owner(e)) for e in registry.bitcode(target.name) for symbol in e.overrides}
+    owners = {}
+    for dialect in registry.dialects:
+        owner = registry.owner(dialect)
+        for op in dialect.ops:
+            symbol = op.lowering.symbol if isinstance(op.lowering, CallLowering) else ""
+            if symbol in overridden:
+                owners[op.name] = overridden[symbol]
+            elif not owner.builtin:
+                owners[op.name] = str(owner)
+    return owners
+
+
 def target_runtime(registry: Registry, target: TargetContribution) -> Bitcode | None:
     """Bitcode of the runtime that a target brings; None where it uses the host runtime of this package."""
     if target.runtime_bitcode is None:
         return None
     return Bitcode(f"the runtime of {registry.owner(target)}", target.runtime_bitcode().read_bytes())
+
+
+def target_linker(registry: Registry, target: TargetContribution) -> Linker:
+    """The linker of a target. What it raises that is no message for users becomes one, which names its plugin."""
+    linker = target.linker or link_shared
+    name = f"the linker of target '{target.name}' of {registry.owner(target)}"
+
+    def link(inputs: Sequence[Path], output: Path, *, exports: Sequence[str], libraries: Sequence[str]) -> None:
+        try:
+            linker(inputs, output, exports=exports, libraries=libraries)
+        except HipCompilerError:
+            raise
+        except Exception as error:
+            raise HipCompilerError(ErrorCode.LINK, f"{name} failed", why=f"{type(error).__name__}: {error}") from error
+        if not output.is_file():
+            raise HipCompilerError(ErrorCode.LINK, f"{name} wrote no file")
+
+    return link
 
 
 def refused_by_claims(module: Any, passes: PassContext) -> list[Unsupported]:
@@ -87,9 +126,3 @@ def claimants(error: UnsupportedError, registry: Registry) -> list[str]:
                 owner = registry.owner(claim)
                 found[f"{owner} claims {claim.domain}::{claim.op} from opset {claim.since} {until}"] = None
     return list(found)
-
-
-def contents(contribution: BitcodeContribution | KernelContribution) -> bytes:
-    """Contents of what a plugin brings."""
-    source = contribution.source
-    return source if isinstance(source, bytes) else source.read_bytes()

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from hip_compiler.core.codegen.device import device_code
-from hip_compiler.core.contributed import contents
+from hip_compiler.core.passes.base import PassContext
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.registry.contributions import KernelContribution, TargetContribution
+from hip_compiler.registry.audit import exported_symbols
+from hip_compiler.registry.contributions import (
+    BitcodeContribution,
+    KernelContribution,
+    LaunchLowering,
+    TargetContribution,
+    contents,
+)
+from hip_compiler.registry.records import PluginRecord
 from hip_compiler.registry.registry import Registry
 from hip_compiler.registry.symbols import read_symbols
 from hip_compiler.runtime.cpu import OptLevel
@@ -43,39 +53,75 @@ def choose_architectures(target: TargetContribution, asked: tuple[str, ...]) -> 
 
 
 def callable_symbols(registry: Registry, target: TargetContribution) -> frozenset[str] | None:
-    """Runtime functions that programs for a target can call; None where it has every one, as the host has."""
+    """Functions and kernels that programs for a target can use; None where it has every one, as the host has."""
     if target.device is None or target.runtime_bitcode is None:
         return None
     sources = [target.runtime_bitcode().read_bytes(), *(contents(entry) for entry in registry.bitcode(target.name))]
-    return frozenset(symbol.name for source in sources for symbol in read_symbols(source)[0])
+    functions = {symbol.name for source in sources for symbol in read_symbols(source)[0]}
+    return frozenset(functions.union(*(entry.symbols for entry in registry.kernels(target.name))))
+
+
+def used_symbols(module: Any, passes: PassContext) -> frozenset[str]:
+    """Functions that a program calls from outside, and contributed kernels that its operations launch.
+
+    Args:
+        module: an `ir.Module` in the LLVM dialect.
+    """
+    functions = (op for op in module.body.operations if op.operation.name == "llvm.func")
+    called = {op.attributes["sym_name"].value for op in functions if not op.operation.regions[0].blocks}
+    lowerings = (passes.ops[name].lowering for name in passes.reports.get("ops", {}) if name in passes.ops)
+    return frozenset(called | {lowering.kernel for lowering in lowerings if isinstance(lowering, LaunchLowering)})
 
 
 def device_files(
-    kernels: str, registry: Registry, target: TargetContribution, architectures: tuple[str, ...], opt_level: OptLevel
+    kernels: str,
+    registry: Registry,
+    target: TargetContribution,
+    architectures: tuple[str, ...],
+    opt_level: OptLevel,
+    used: Collection[str],
 ) -> dict[str, bytes]:
     """Files of the artifact's device folder, by name: the target's library, generated kernels, plugins' kernels.
 
     Args:
         kernels: LLVM IR of the generated kernels; empty: there are none.
+        used: from `used_symbols`. Kernels of plugins whose code the program does not use are left out.
 
     Raises:
-        HipCompilerError: a plugin has no kernels for an architecture; and as `device_code`.
+        HipCompilerError: `HIPC0502`, when a plugin that the program uses has no kernels for an architecture; and as
+            `device_code`.
     """
     if target.device is None:
         return {}
     files = {INDEX: "".join(f"{name}\n" for name in architectures).encode()}
-    contributed = registry.kernels(target.name)
+    contributed = [entry for entry in registry.kernels(target.name) if _uses(registry.owner(entry), target, used)]
     for name in architectures:
+        for number, entry in enumerate(_for_architecture(contributed, name, registry)):
+            files[f"{name}.plugin{number}"] = contents(entry)
         files[f"{name}.library"] = target.device.library(name)
         if kernels:
             files[f"{name}.generated"] = device_code(kernels, target.device, name, opt_level)
-        for number, entry in enumerate(_for_architecture(contributed, name, registry)):
-            files[f"{name}.plugin{number}"] = contents(entry)
     return files
 
 
+def _uses(plugin: PluginRecord, target: TargetContribution, used: Collection[str]) -> bool:
+    """Whether a program that uses some symbols runs code of a plugin, which may then launch any of its kernels."""
+    for item in plugin.contributions:
+        symbols: Collection[str] = ()
+        if isinstance(item, KernelContribution) and item.target == target.name:
+            symbols = item.symbols
+        elif isinstance(item, BitcodeContribution) and item.target == target.name:
+            # A function of the runtime that it replaces may be called by another one of the runtime.
+            if item.overrides:
+                return True
+            symbols = exported_symbols(item)
+        if not set(symbols).isdisjoint(used):
+            return True
+    return False
+
+
 def _for_architecture(
-    contributed: tuple[KernelContribution, ...], architecture: str, registry: Registry
+    contributed: Sequence[KernelContribution], architecture: str, registry: Registry
 ) -> list[KernelContribution]:
     """Contributions for an architecture. A plugin that has kernels for others but not for this one is an error."""
     found = [entry for entry in contributed if entry.architecture == architecture]
@@ -87,6 +133,7 @@ def _for_architecture(
             raise HipCompilerError(
                 ErrorCode.TARGET_UNKNOWN,
                 f"{registry.owner(entry)} has no kernel '{lacking[0]}' for {architecture}",
-                hint=f"it has code for {', '.join(others)}: choose among them with --arch",
+                why=f"the model runs its code, which it has for {', '.join(others)}",
+                hint="choose among those with --arch, or leave the plugin out with --plugins",
             )
     return found

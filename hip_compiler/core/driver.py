@@ -15,8 +15,8 @@ from typing import Any
 from hip_compiler.core.cache import cache_entry, find_cached, watches
 from hip_compiler.core.codegen import translate
 from hip_compiler.core.codegen.device import take_device_code
-from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_runtime
-from hip_compiler.core.device import choose_architectures, device_files
+from hip_compiler.core.contributed import claimants, find_target, plugin_bitcode, target_linker, target_runtime
+from hip_compiler.core.device import choose_architectures, device_files, used_symbols
 from hip_compiler.core.frontend.load import ModelSource
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.options import CompileOptions
@@ -104,9 +104,11 @@ def compile_native(
 ) -> tuple[NativeArtifact, CompileReport]:
     """Compile an ONNX model to a native artifact; arguments and errors as `compile_model` and `link_native`."""
     named(cpu)  # before the work, as it may be misspelt
+    registry = load_registry(options.plugins)
+    linker = target_linker(registry, find_target(options.target, registry))
     compiled = compile_model(model, options, progress=progress)
     with _Phases(compiled.report.phases, progress)("link"):
-        return link_native(compiled.artifact, output, cpu), compiled.report
+        return link_native(compiled.artifact, output, cpu, linker), compiled.report
 
 
 def _compile(
@@ -134,9 +136,11 @@ def _compile(
     report.arena = dict(passes.reports.get("arena", {}))
     with clock("translate"), context, ir.Location.unknown():
         kernels = "" if target.device is None else take_device_code(module, target.device.triple)
+        used = used_symbols(module, passes)
         bitcode = translate(module)
     with clock("device code"):
-        device = device_files(kernels, registry, target, architectures, passes.options.opt_level)  # type: ignore[arg-type]
+        level: Any = passes.options.opt_level
+        device = device_files(kernels, registry, target, architectures, level, used)
     with clock("machine code"):
         artifact = publish(
             _metadata(module, passes, registry, architectures),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hip_compiler.core.constants import ConstantPool
-from hip_compiler.core.contributed import refused_by_claims
+from hip_compiler.core.contributed import owners_of_ops, refused_by_claims
 from hip_compiler.core.device import callable_symbols
 from hip_compiler.core.dialects.load import make_context
 from hip_compiler.core.frontend import import_model
@@ -45,7 +45,8 @@ def prepare(model: ModelSource, options: CompileOptions, target: TargetContribut
     findings: list[Unsupported] = []
     module = import_model(model, context, pool, findings=findings)
     symbols = callable_symbols(registry, target)
-    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols)
+    owners = owners_of_ops(registry, target)
+    passes = PassContext(options, target, dict(registry.ops), registry.onnx_ops, pool, findings, symbols, owners)
     with context, ir.Location.unknown():
         findings += refused_by_claims(module, passes)
     return Prepared(context, module, passes)

@@ -1,4 +1,7 @@
-"""The built-in targets: this machine's CPU, and GPUs through HIP on its two platforms."""
+"""The built-in targets: this machine's CPU, and GPUs through HIP on its two platforms.
+
+Listing them must not wait for the runtime, which loads LLVM and numpy: what needs it imports it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.contributions import Device, TargetContribution
-from hip_compiler.runtime import devicecode, native
+from hip_compiler.toolchain import link_shared
 from hip_compiler.toolchain.device import AMD_ARCHITECTURES, NVIDIA_ARCHITECTURES
 
 AMD_FAMILIES = (
@@ -31,6 +34,7 @@ def host_target(overridable: frozenset[str]) -> TargetContribution:
         summary="This machine's CPU: vectorised, threaded, no GPU needed.",
         features=frozenset({"packed-weights", "winograd"}),
         overridable=overridable,
+        linker=link_shared,
     )
 
 
@@ -47,14 +51,32 @@ def gpu_target(overridable: frozenset[str]) -> TargetContribution:
             triple="amdgcn-amd-amdhsa" if amd else "nvptx64-nvidia-cuda",
             architectures=AMD_ARCHITECTURES if amd else NVIDIA_ARCHITECTURES,
             default=AMD_FAMILIES if amd else NVIDIA_ARCHITECTURES[:1],
-            library=lambda architecture: devicecode.read().get(architecture),
-            functions=lambda: native.device_functions("amdgcn" if amd else "nvptx64"),
+            library=_library,
+            functions=_functions("amdgcn" if amd else "nvptx64"),
         ),
+        linker=link_shared,
     )
+
+
+def _library(architecture: str) -> bytes:
+    from hip_compiler.runtime import devicecode
+
+    return devicecode.read().get(architecture)
+
+
+def _functions(machine: str) -> Callable[[], Path]:
+    def find() -> Path:
+        from hip_compiler.runtime import native
+
+        return native.device_functions(machine)
+
+    return find
 
 
 def _runtime(platform: str) -> Callable[[], Path]:
     def find() -> Path:
+        from hip_compiler.runtime import native
+
         if platform not in ("amd", "nvidia"):
             raise HipCompilerError(
                 ErrorCode.ENVIRONMENT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.contributions import (
@@ -16,7 +16,9 @@ from hip_compiler.registry.contributions import (
     LibraryContribution,
     OnnxOpClaim,
     TargetContribution,
+    contents,
 )
+from hip_compiler.registry.device_audit import audit_device_kernels, audit_launch
 from hip_compiler.registry.names import listing, nearest
 from hip_compiler.registry.records import PluginRecord
 from hip_compiler.registry.symbols import METADATA_GLOBALS, read_symbols
@@ -26,70 +28,90 @@ RESERVED_PREFIXES = ("hipc_", "inference_", "llvm.")
 CONSTRUCTORS = ("llvm.global_ctors", "llvm.global_dtors")
 
 
-def audit_plugin(
-    record: PluginRecord,
-    targets: Mapping[str, TargetContribution],
-    ops: Collection[str],
-    kernels: Collection[str],
-) -> None:
-    """Check everything of a plugin that names a target, an operation or a kernel, which others may register.
+STATIC_HINT = "mark helpers 'static', prefix what is visible outside, and list replacements in overrides="
+CHECK_HINT = "'hip-compiler plugins check' says the same before a plugin ships"
 
-    Args:
-        targets: every registered target.
-        ops: full name of every registered operation.
-        kernels: name of every registered kernel.
+
+@dataclass(frozen=True)
+class Names:
+    """What all plugins register that others may refer to.
+
+    Attributes:
+        targets: targets, by name.
+        ops: full names of operations.
+        kernels: kernels for every target.
+    """
+
+    targets: Mapping[str, TargetContribution]
+    ops: frozenset[str]
+    kernels: tuple[KernelContribution, ...]
+
+    @staticmethod
+    def of(records: Sequence[PluginRecord]) -> Names:
+        """Those of some plugins."""
+        items = [item for record in records for item in record.contributions]
+        return Names(
+            {item.name: item for item in items if isinstance(item, TargetContribution)},
+            frozenset(name for item in items if isinstance(item, DialectContribution) for name in item.op_names),
+            tuple(item for item in items if isinstance(item, KernelContribution)),
+        )
+
+
+def audit_plugin(record: PluginRecord, names: Names) -> None:
+    """Check everything of a plugin that is code, or names a target, an operation or a kernel.
 
     Raises:
         HipCompilerError: `HIPC0404`, with every finding as a detail.
     """
-    findings = [f for contribution in record.contributions for f in _audit(contribution, targets, ops, kernels)]
+    findings = [finding for contribution in record.contributions for finding in _audit(contribution, names)]
     if findings:
+        visible = any("overrides=" in finding or "symbols=" in finding for finding in findings)
         raise HipCompilerError(
             ErrorCode.PLUGIN_AUDIT,
             f"{record} does not pass the audit",
             details=findings,
             why="; ".join(findings) if len(findings) == 1 else f"{len(findings)} findings",
-            hint="mark helpers 'static', prefix what is visible outside, and list replacements in overrides=",
+            hint=STATIC_HINT if visible else CHECK_HINT,
         )
 
 
-def _audit(
-    contribution: Contribution,
-    targets: Mapping[str, TargetContribution],
-    ops: Collection[str],
-    kernels: Collection[str],
-) -> list[str]:
+def _audit(contribution: Contribution, names: Names) -> list[str]:
     if isinstance(contribution, DialectContribution):
-        return _audit_launches(contribution, kernels)
-    if isinstance(contribution, OnnxOpClaim) and contribution.lowers_to not in ops:
-        hint = nearest(contribution.lowers_to, ops)
+        return _audit_launches(contribution, names)
+    if isinstance(contribution, OnnxOpClaim) and contribution.lowers_to not in names.ops:
+        hint = nearest(contribution.lowers_to, names.ops)
         claim = f"ONNX operator {contribution.domain}::{contribution.op}"
         return [f"{claim}: operation '{contribution.lowers_to}' is not registered" + (f"; {hint}" if hint else "")]
     if not isinstance(contribution, (BitcodeContribution, LibraryContribution, KernelContribution)):
         return []
-    target = targets.get(contribution.target)
+    target = names.targets.get(contribution.target)
     if target is None:
-        return [f"{contribution.name}: target '{contribution.target}' is not registered; targets: {listing(targets)}"]
+        there = listing(names.targets)
+        return [f"{contribution.name}: target '{contribution.target}' is not registered; targets: {there}"]
     if isinstance(contribution, BitcodeContribution):
         return audit_bitcode(contribution, target)
-    if isinstance(contribution, KernelContribution) and not target.architecture:
-        return audit_kernels(contribution)
+    if isinstance(contribution, KernelContribution):
+        device = target.device
+        return audit_kernels(contribution) if device is None else audit_device_kernels(contribution, device)
     return []
 
 
-def _audit_launches(dialect: DialectContribution, kernels: Collection[str]) -> list[str]:
+def _audit_launches(dialect: DialectContribution, names: Names) -> list[str]:
     findings = []
+    known = {symbol for entry in names.kernels for symbol in entry.symbols}
+    on_devices = [entry for entry in names.kernels if (t := names.targets.get(entry.target)) is not None and t.device]
     for op in dialect.ops:
-        if isinstance(op.lowering, LaunchLowering) and op.lowering.kernel not in kernels:
-            hint = nearest(op.lowering.kernel, kernels) or f"kernels: {listing(kernels)}"
+        if isinstance(op.lowering, LaunchLowering) and op.lowering.kernel not in known:
+            hint = nearest(op.lowering.kernel, known) or f"kernels: {listing(known)}"
             findings.append(f"operation '{op.name}': kernel '{op.lowering.kernel}' is not registered; {hint}")
+        findings += audit_launch(op, on_devices)
     return findings
 
 
 def audit_kernels(kernels: KernelContribution) -> list[str]:
     """Every rule that kernels for a CPU break: they are bitcode that defines exactly the symbols it lists."""
     try:
-        symbols, triple = read_symbols(_bytes(kernels))
+        symbols, triple = read_symbols(contents(kernels))
     except ValueError as error:
         return [f"{kernels.name}: {error}"]
     findings = []
@@ -110,7 +132,7 @@ def audit_kernels(kernels: KernelContribution) -> list[str]:
 def audit_bitcode(bitcode: BitcodeContribution, target: TargetContribution) -> list[str]:
     """Every rule that runtime bitcode breaks, one sentence each, with the symbol or version named."""
     try:
-        symbols, triple = read_symbols(_bytes(bitcode))
+        symbols, triple = read_symbols(contents(bitcode))
     except ValueError as error:
         return [f"{bitcode.name}: {error}"]
     findings = [f"triple '{triple}' is not for {wanted}" for wanted in _triple_mismatch(triple, target)]
@@ -137,11 +159,7 @@ def audit_bitcode(bitcode: BitcodeContribution, target: TargetContribution) -> l
 
 def exported_symbols(bitcode: BitcodeContribution) -> tuple[str, ...]:
     """Names that the bitcode defines for others to see. It must have passed the audit."""
-    return tuple(symbol.name for symbol in read_symbols(_bytes(bitcode))[0] if symbol.name not in METADATA_GLOBALS)
-
-
-def _bytes(bitcode: BitcodeContribution | KernelContribution) -> bytes:
-    return bitcode.source.read_bytes() if isinstance(bitcode.source, Path) else bitcode.source
+    return tuple(symbol.name for symbol in read_symbols(contents(bitcode))[0] if symbol.name not in METADATA_GLOBALS)
 
 
 def _triple_mismatch(triple: str, target: TargetContribution) -> list[str]:

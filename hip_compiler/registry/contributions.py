@@ -165,6 +165,10 @@ class LaunchLowering:
     ``int64_t`` count), then per attribute, in order, an ``int64_t`` (int, bool, string by its choice index), a
     ``double``, or the first element of a list, followed by the address of its ``int64_t`` count.
 
+    On a target with a device the kernel takes the same by value, and then the number of elements, an ``int64_t``:
+    ``KERNEL(256) NAME(hipc_tensor x, hipc_tensor y, double factor, int64_t elements)``. Its threads share the elements
+    with the stride of the grid. An absent input has all fields 0; variadic operands and lists cannot be passed.
+
     Attributes:
         kernel: name of the kernel.
         cost: estimate of the scalar operations per element, which decides how work is shared.
@@ -295,6 +299,12 @@ class KernelContribution:
     symbols: tuple[str, ...]
 
 
+def contents(contribution: BitcodeContribution | KernelContribution) -> bytes:
+    """Contents of what a plugin brings."""
+    source = contribution.source
+    return source if isinstance(source, bytes) else source.read_bytes()
+
+
 @dataclass(frozen=True)
 class Device:
     """The kind of device of a target whose tensors do not live in the memory of the host.
@@ -314,6 +324,19 @@ class Device:
     functions: Callable[[], Path]
 
 
+class Linker(Protocol):
+    """Makes a shared library of a program; `hip_compiler.toolchain.link_shared` is one.
+
+    It is called with object files and static libraries, with the path to write to, with the names that other programs
+    see (everything else is private to the library), and with the shared libraries that plugins declare for the target,
+    by path or by the loader's name. A symbol that nothing defines is an error, as it is for the JIT.
+    """
+
+    def __call__(
+        self, inputs: Sequence[Path], output: Path, *, exports: Sequence[str], libraries: Sequence[str]
+    ) -> None: ...
+
+
 @dataclass(frozen=True)
 class TargetContribution:
     """A compilation target.
@@ -328,6 +351,7 @@ class TargetContribution:
         overridable: runtime functions that a plugin's bitcode may replace.
         device: the device that tensors live on and kernels run on; None: the host's memory and CPU. With a device,
             the runtime bitcode holds the operations that can be compiled.
+        linker: links native artifacts for it; None: lld, as for `host`.
     """
 
     name: str
@@ -337,6 +361,7 @@ class TargetContribution:
     architecture: str = ""
     overridable: frozenset[str] = frozenset()
     device: Device | None = None
+    linker: Linker | None = None
 
 
 @dataclass(frozen=True)

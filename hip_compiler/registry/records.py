@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -18,6 +19,7 @@ from hip_compiler.registry.contributions import (
     PipelineContribution,
     SlotRequest,
     TargetContribution,
+    contents,
 )
 
 State = Literal["active", "refused", "unselected"]
@@ -58,14 +60,25 @@ class PluginRecord:
         parts = hashlib.sha256(f"{self.id} {self.distribution} {self.version} {self.files}".encode())
         for contribution in self.contributions:
             parts.update(describe(contribution).encode())
+            if isinstance(contribution, KernelContribution):
+                parts.update(contribution.architecture.encode())
             if isinstance(contribution, (BitcodeContribution, KernelContribution)):
-                source = contribution.source
-                parts.update(source if isinstance(source, bytes) else source.read_bytes())
+                parts.update(contents(contribution))
         return parts.hexdigest()
 
 
+def describe_all(contributions: Sequence[Contribution]) -> list[str]:
+    """Contributions in a few words each, for tables; kernels for several architectures are one of them."""
+    lines: dict[str, list[str]] = {}
+    for contribution in contributions:
+        architectures = lines.setdefault(describe(contribution), [])
+        if isinstance(contribution, KernelContribution):
+            architectures.append(contribution.architecture)
+    return [f"{line}: {', '.join(names)}" if len(names) > 1 else line for line, names in lines.items()]
+
+
 def describe(contribution: Contribution) -> str:
-    """A contribution in a few words, for tables."""
+    """A contribution in a few words."""
     match contribution:
         case SlotRequest(slot=slot, pipeline=pipeline):
             return f"slot {slot}: {pipeline}"

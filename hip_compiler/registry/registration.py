@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -79,9 +80,17 @@ def collect(owner: str, load: Callable[[], Any]) -> tuple[Contribution, ...]:
     return tuple(contributions)
 
 
+class _Manager(pluggy.PluginManager):
+    """pluggy looks at every name of a plugin with care, which is slow; most names of a module are no hooks."""
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        plain = isinstance(plugin, ModuleType) and not hasattr(vars(plugin).get(name), f"{hookspecs.PROJECT}_impl")
+        return None if plain else super().parse_hookimpl_opts(plugin, name)
+
+
 @cache
 def _manager() -> pluggy.PluginManager:
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager = _Manager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     return manager
 
@@ -150,8 +159,13 @@ def check(contribution: Contribution) -> str | None:
             return missing if isinstance(missing, str) else None
         case BitcodeContribution(name=name, source=source) | KernelContribution(name=name, source=source):
             return f"{name}: {source} is not a file" if isinstance(source, Path) and not source.is_file() else None
-        case TargetContribution(name=name):
-            return None if PASS_NAME.fullmatch(name) else f"'{name}' is no name of a target"
+        case TargetContribution(name=name, runtime_bitcode=runtime, linker=linker):
+            if not PASS_NAME.fullmatch(name):
+                return f"'{name}' is no name of a target"
+            wrong = [
+                w for w, f in (("runtime_bitcode", runtime), ("linker", linker)) if f is not None and not callable(f)
+            ]
+            return f"target '{name}': {wrong[0]} is no function" if wrong else None
     return None
 
 

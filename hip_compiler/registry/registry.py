@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.registry.audit import audit_plugin
+from hip_compiler.registry.audit import Names, audit_plugin
 from hip_compiler.registry.conflicts import find_conflicts
 from hip_compiler.registry.contributions import (
     BitcodeContribution,
@@ -185,33 +185,17 @@ def _merge(
     records: list[PluginRecord], selection: Selection, problems: list[HipCompilerError], notes: list[str]
 ) -> Registry:
     """Check what can only be checked with every plugin in sight, and leave out what fails."""
-    targets = {
-        item.name: item for record in records for item in record.contributions if isinstance(item, TargetContribution)
-    }
-    ops = {
-        name
-        for record in records
-        for item in record.contributions
-        if isinstance(item, DialectContribution)
-        for name in item.op_names
-    }
-    kernels = {
-        name
-        for record in records
-        for item in record.contributions
-        if isinstance(item, KernelContribution)
-        for name in item.symbols
-    }
+    names = Names.of(records)
     for position, record in enumerate(records):
         try:
-            audit_plugin(record, targets, ops, kernels)
+            audit_plugin(record, names)
         except HipCompilerError as error:
             records[position] = _refused(record, error)
             _account(error, str(record), selection, problems, notes)
     for conflict, parties in find_conflicts(records):
         problems.append(conflict)
-        names = {party.id for party in parties}
-        records = [_refused(record, conflict) if record.id in names else record for record in records]
+        clashing = {party.id for party in parties}
+        records = [_refused(record, conflict) if record.id in clashing else record for record in records]
     owners = {id(item): record for record in records for item in record.contributions}
     return Registry(tuple(records), tuple(problems), tuple(notes), owners)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,10 +12,14 @@ import llvmlite.binding as llvm
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import cpu, objectfile
 from hip_compiler.runtime.linker import CODEGEN_CALLS
+from hip_compiler.runtime.loaded import find_symbols
+from hip_compiler.toolchain.lld import unresolved
 
 
 class Program:
-    """Object files, linked against the process. They have their own JIT, so that dropping them gives everything back.
+    """Object files, linked with the C library and with libraries that are named.
+
+    They have their own JIT, so that dropping them gives everything back.
 
     Args:
         images: ELF objects.
@@ -35,19 +38,22 @@ class Program:
         runtime: Program | None = None,
         exported: tuple[str, ...] = ("",),
     ) -> None:
-        for library in libraries:
-            _load_library(library)
         found = objectfile.symbols(images)
         refuse_thread_local(found)
         self.symbols = frozenset(name for name in found.defined if name.startswith(exported))
         self._runtime = runtime
         imported = found.undefined & runtime.symbols if runtime else frozenset()
-        _check_resolvable(found.undefined - imported)
+        # The linker itself provides the table that position-independent code is addressed by.
+        wanted = sorted(found.undefined - imported - {"_GLOBAL_OFFSET_TABLE_"})
+        outside = find_symbols(wanted, libraries)
+        _check_resolved(wanted, outside)
         builder = llvm.JITLibraryBuilder().add_current_process()
         for image in images:
             builder.add_object_img(image)
         for name in sorted(imported):
             builder.import_symbol(name, self.address(name))
+        for name, address in outside.items():
+            builder.import_symbol(name, address)
         for name in sorted(self.symbols):
             builder.export_symbol(name)
         # JITLink places code and data side by side, within reach of the small code model.
@@ -117,28 +123,8 @@ def shared_runtime(path: Path, digest: str) -> Program:
     return Program(objectfile.archive_members(path.read_bytes()), exported=("hipc_", *CODEGEN_CALLS))
 
 
-def _load_library(library: str) -> None:
-    try:
-        llvm.load_library_permanently(library)
-    except RuntimeError as error:
-        raise HipCompilerError(
-            ErrorCode.LINK,
-            f"the library {library} cannot be loaded",
-            why=str(error).strip(),
-            hint="install it, or put its folder on the loader's search path (LD_LIBRARY_PATH)",
-        ) from error
-
-
-def _check_resolvable(names: frozenset[str]) -> None:
+def _check_resolved(wanted: Sequence[str], found: Container[str]) -> None:
     """LLJIT would name only the first few, on standard error."""
-    process = ctypes.CDLL(None)
-    # The linker itself provides the table that position-independent code is addressed by.
-    missing = sorted(name for name in names if name != "_GLOBAL_OFFSET_TABLE_" and not hasattr(process, name))
+    missing = [name for name in wanted if name not in found]
     if missing:
-        raise HipCompilerError(
-            ErrorCode.LINK,
-            f"{len(missing)} symbol{'s' if len(missing) != 1 else ''} of the program cannot be resolved",
-            details=missing,
-            why="neither the runtime bitcode, a plugin, nor a library loaded in this process defines them",
-            hint="install the plugin or library that provides them, or rebuild the runtime: python kernels/build.py",
-        )
+        raise unresolved(missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 from hip_compiler.runtime import cpu, native, objectfile
@@ -17,7 +18,12 @@ from hip_compiler.runtime.publish import publish_file
 from hip_compiler.toolchain.lld import link_shared
 
 
-def link_native(artifact: Artifact, output: Path | None = None, target: str = cpu.NATIVE) -> NativeArtifact:
+def link_native(
+    artifact: Artifact,
+    output: Path | None = None,
+    target: str = cpu.NATIVE,
+    link: Callable[..., None] = link_shared,
+) -> NativeArtifact:
     """Link an artifact, the runtime included, to a shared library.
 
     For the CPU at hand, results are those of the JIT to the last bit, since the machine code is the same. So are the
@@ -27,6 +33,7 @@ def link_native(artifact: Artifact, output: Path | None = None, target: str = cp
         output: the file to make or replace; None: a temporary one that lives as long as the result.
         target: CPU that it is for: ``native``, or a level of the instruction set such as ``x86-64-v3``, which every
             CPU of that level runs.
+        link: the linker, called as `link_shared`: that of the artifact's target.
 
     Raises:
         HipCompilerError: `HIPC0001`, for an unknown CPU; `HIPC0503`, when there is no linker; `HIPC0501`, for a symbol
@@ -36,13 +43,13 @@ def link_native(artifact: Artifact, output: Path | None = None, target: str = cp
     chosen = cpu.named(target)
     code = machine_code(artifact, target=chosen)
     refuse_thread_local(objectfile.symbols([code.image]))
-    inputs: list[bytes | Path] = [code.image]
-    if code.runtime is not None:
-        inputs.append(native.find(cpu=chosen).archive)
+    runtime = [] if code.runtime is None else [native.find(cpu=chosen).archive]
     files = {entry.file: artifact.folder / entry.file for entry in metadata.data_files}
 
     def make(private: Path) -> None:
-        link_shared(inputs, private, exports=(*ENTRY_POINTS, *SERVICES), libraries=metadata.libraries)
+        program = private.with_name(f"{private.name}.o")
+        program.write_bytes(code.image)
+        link([program, *runtime], private, exports=(*ENTRY_POINTS, *SERVICES), libraries=metadata.libraries)
         append_files(private, metadata, chosen.name, chosen.flags or cpu_flags(), files)
 
     if output is not None:

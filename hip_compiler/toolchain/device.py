@@ -87,7 +87,7 @@ def build_images(
 
     Args:
         sources: HIP files; each is a translation unit of its own.
-        out: folder for the images, `STEM-ARCH.co` or `STEM-ARCH.ptx`; made when missing.
+        out: folder, made when missing; the images are `.objects/STEM-ARCH.co` or `.objects/STEM-ARCH.ptx` in it.
         architectures: processors as LLVM names them, generic ones included, or ``sm_NN``.
         include_dirs: folders for `#include`, by default that of `hipc_device.h`.
         stem: start of the file names.

@@ -18,6 +18,9 @@ from hip_compiler.errors import ErrorCode, HipCompilerError
 
 PROGRAMS = ("ld.lld-22", "ld.lld")
 ROCM_PROGRAMS = ("lib/llvm/bin/ld.lld", "llvm/bin/ld.lld")
+C_LIBRARIES = ("libm.so.6", "libc.so.6")
+OLDER_C_LIBRARIES = ("libpthread.so.0", "libdl.so.2")
+"""Parts of the C library that were files of their own until version 2.34."""
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 
 
@@ -123,14 +126,22 @@ def link_shared(
     if done.returncode == 0:
         return
     missing = sorted(set(_UNDEFINED.findall(done.stderr)))
+    if missing:
+        raise unresolved(missing)
     raise HipCompilerError(
+        ErrorCode.LINK, "the shared library cannot be linked", details=done.stderr.strip().splitlines()[:20]
+    )
+
+
+def unresolved(symbols: Sequence[str]) -> HipCompilerError:
+    """The error for symbols of a program that nothing defines, whoever links it."""
+    return HipCompilerError(
         ErrorCode.LINK,
-        f"{len(missing)} symbol{'s' if len(missing) != 1 else ''} of the program cannot be resolved"
-        if missing
-        else "the shared library cannot be linked",
-        details=missing or done.stderr.strip().splitlines()[:20],
-        why="neither the runtime, a plugin, nor a library that they declare defines them" if missing else "",
-        hint="declare the library that defines them: a plugin does so with a LibraryContribution" if missing else "",
+        f"{len(symbols)} symbol{'s' if len(symbols) != 1 else ''} of the program cannot be resolved",
+        details=symbols,
+        why="neither the runtime, nor a plugin, nor a library that a plugin declares defines them",
+        hint="declare the library that does with a LibraryContribution, or install the plugin that provides them; "
+        "what is the runtime's own is missing from an old build of it",
     )
 
 
@@ -148,16 +159,17 @@ def _library_file(library: str) -> str:
 
 @cache
 def _language_libraries() -> tuple[str, ...]:
-    """The C library and its mathematics, as this process uses them: a link needs no development files."""
-    found = [path for name in ("libm.so.6", "libc.so.6") if (path := _loaded_from(name)) is not None]
-    if len(found) != 2:
+    """Arguments for the C library and its mathematics, as this process uses them: no development files are needed."""
+    found = [path for name in C_LIBRARIES if (path := _loaded_from(name)) is not None]
+    if len(found) != len(C_LIBRARIES):
         raise HipCompilerError(
             ErrorCode.LINK,
             "shared libraries can be linked against the GNU C library only",
             why="this process does not use libc.so.6 and libm.so.6",
             hint="use --format bitcode",
         )
-    return tuple(str(path) for path in found)
+    older = [path for name in OLDER_C_LIBRARIES if (path := _loaded_from(name)) is not None]
+    return (*map(str, found), "--as-needed", *map(str, older), "--no-as-needed")
 
 
 def _loaded_from(name: str) -> Path | None:

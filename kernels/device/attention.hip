@@ -68,6 +68,7 @@ template <class T, int R, int LANES> DEVICE void attention(const Attention &op) 
   const i32 lanes = LANES ? LANES : op.lanes;
   i32 group = thread() / lanes, groups = BLOCK / lanes, at = (thread() % lanes) * V;
   i32 all = op.group * op.positions;
+  check_length(op, b);
   bool whole = op.k_aligned && at < op.size, v_whole = op.v_aligned && at < op.v_size;
   Row rows[R];
   f32 q[R][V];

@@ -19,6 +19,7 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
   SHARED f32 scores[ROWS][SCORE_ROW], scale_of_row[ROWS], greatest_of[ROWS], total_of[ROWS];
   i32 all = op.group * op.positions, first = (i32)block_y() * ROWS;
   i32 b = (i32)block_z() / op.kv_heads, kv_head = (i32)block_z() % op.kv_heads;
+  check_length(op, b);
   const T *k = (const T *)op.k.data + op.k.first + b * op.k.batch_stride + kv_head * op.k.head_stride;
   const T *v = (const T *)op.v.data + op.v.first + b * op.v.batch_stride + kv_head * op.v.head_stride;
   for (int item = (int)thread(); item < ROWS * SIZE / PART; item += PREFILL_THREADS) {

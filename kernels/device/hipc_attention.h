@@ -33,6 +33,7 @@ struct Attention {
   i32 rows, q_aligned, k_aligned, v_aligned;
   i64 capacity;
   f32 *parts;           // sums [row][v_size] of each part, then greatest and total [row][2]
+  i32 *fault;
 };
 
 DEVICE f32 float_at(const void *data, i32 dtype, i64 at) {
@@ -44,6 +45,11 @@ DEVICE f32 float_at(const void *data, i32 dtype, i64 at) {
 }
 DEVICE i64 length_of(const Lengths &lengths, i32 b) {
   return lengths.data ? (i64)lengths.data[lengths.one ? 0 : b] : lengths.otherwise;
+}
+
+// More keys than the cache holds are no reason to leave some out.
+DEVICE void check_length(const Attention &op, i32 b) {
+  if (thread() == 0 && length_of(op.valid, b) > op.capacity) *op.fault = 1;
 }
 
 DEVICE f32 factor_of(f32 greatest, f32 limit) { return greatest == NOTHING ? 0.0f : exp_of(greatest - limit); }

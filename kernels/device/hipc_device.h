@@ -67,6 +67,18 @@ DEVICE u32 blocks_y() { return __nvvm_read_ptx_sreg_nctaid_y(); }
 DEVICE u32 lane() { return __nvvm_read_ptx_sreg_laneid(); }
 DEVICE void barrier() { __syncthreads(); }
 #endif
+// What this thread wrote is seen by every thread of the device that learns of it afterwards, and the reverse.
+#if defined(HIPC_AMD)
+DEVICE void release_device() { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent"); }
+DEVICE void acquire_device() { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent"); }
+#else
+DEVICE void release_device() { __nvvm_membar_gl(); }
+DEVICE void acquire_device() { __nvvm_membar_gl(); }
+#endif
+// Adds to a number that blocks share; returns what it was. Orders nothing else.
+DEVICE u32 add_device(u32 *number, u32 value) {
+  return __scoped_atomic_fetch_add(number, value, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+}
 DEVICE u32 wave() { return thread() / WAVE; }
 DEVICE u32 waves() { return (threads() + WAVE - 1) / WAVE; }
 // This thread among all of the launch, and how many there are: for loops with the stride of the grid.

@@ -1,10 +1,11 @@
 // Products of a decoder with few rows, with all that surrounds them: norm(x) W' + bias + residual, or
 // activation(norm(x) W') * (norm(x) Up') + residual. W is [N, K] of x's type. What limits them is reading the weights once.
+// linear_row.hip has those of a single row.
 //
 // A wave owns ROWS rows of W, its lanes split K between them; x lies in shared memory, a chunk of K at a time. The scale of
 // the root-mean-square norm is one number per row of x, so it is applied to the sums: x times the norm's weights is what
 // the products are made of. The first weights are on their way before x is there.
-#include "hipc_math.h"
+#include "hipc_linear.h"
 
 using namespace hipc;
 
@@ -13,16 +14,6 @@ namespace {
 constexpr int BLOCK = 128;
 
 extern "C" __attribute__((shared, device, aligned(16))) f32 linear_factors[];
-
-typedef f16 f16x2 __attribute__((ext_vector_type(2)));
-
-struct Operands {
-  const void *x, *norm, *weight, *up;
-  void *y;
-  Epilogue end;
-  i32 n, k, chunk;  // chunk: elements of K in shared memory at a time, all of K or a multiple of 4 * WAVE * V
-  f32 epsilon;
-};
 
 // Place of the group of four factors that begins at element `part * 4` of vector `number`, in row m. Lanes read a vector 16
 // bytes at a time, so that its groups lie apart: consecutive lanes then read consecutive 16 bytes.
@@ -37,16 +28,9 @@ DEVICE void fetch(u32x4 (&w)[S][ROWS], const T *const (&from)[S][ROWS], i32 plac
     UNROLL for (int r = 0; r < ROWS; r++) w[s][r] = __builtin_nontemporal_load((const u32x4 *)(from[s][r] + place));
 }
 
-// Element i of 16 bytes.
-template <class T> DEVICE f32 element_of(u32x4 raw, int i) {
-  if constexpr (same<T, f32>::value) return bit_cast<f32>(raw[i]);
-  else if constexpr (same<T, bf16>::value) return bit_cast<f32>(i % 2 ? raw[i / 2] & 0xffff0000u : raw[i / 2] << 16);
-  else return (f32)bit_cast<f16x2>(raw[i / 2])[i % 2];
-}
-
 DEVICE f32 sum_of(const f32 (&sums)[4]) { return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])); }
 
-template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Operands &op) {
+template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Linear &op) {
   constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = V * (int)WAVE, AHEAD = GATED || ROWS > 1 ? 2 : 4;
   SHARED f32 shared[M][BLOCK / WAVE];
   const T *x = (const T *)op.x, *norm = (const T *)op.norm;
@@ -165,8 +149,8 @@ template <class T> DEVICE void combine_each(const T *gate, const T *up, T *y, Ep
 HIPC_FLOATS(COMBINE)
 
 #define LINEAR(WORD, T, M)                                                                                             \
-  KERNEL(BLOCK) linear_m##M##_##WORD(Operands op) { linear<T, M, false, 1>(op); }                                      \
-  KERNEL(BLOCK) linear_wide_m##M##_##WORD(Operands op) { linear<T, M, false, 2>(op); }                                 \
-  KERNEL(BLOCK) linear_gated_m##M##_##WORD(Operands op) { linear<T, M, true, 1>(op); }
-#define LINEAR_ROWS(WORD, T) LINEAR(WORD, T, 1) LINEAR(WORD, T, 2) LINEAR(WORD, T, 4)
+  KERNEL(BLOCK) linear_m##M##_##WORD(Linear op) { linear<T, M, false, 1>(op); }                                        \
+  KERNEL(BLOCK) linear_wide_m##M##_##WORD(Linear op) { linear<T, M, false, 2>(op); }                                   \
+  KERNEL(BLOCK) linear_gated_m##M##_##WORD(Linear op) { linear<T, M, true, 1>(op); }
+#define LINEAR_ROWS(WORD, T) LINEAR(WORD, T, 2) LINEAR(WORD, T, 4)
 HIPC_FLOATS(LINEAR_ROWS)

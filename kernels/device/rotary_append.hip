@@ -55,7 +55,7 @@ DEVICE void rotary_append(Packed q, Packed k, Packed v, Rotation r, Cache cache,
     to = (T *)(turns ? cache.k : cache.v) + (((i64)b * kv_heads + shared) * cache.capacity + place) * size;
   }
   i64 angle = r.positions ? r.positions[row] : place;
-  if ((cached && (place < 0 || place >= cache.capacity)) || (turns && (angle < 0 || angle >= r.rows))) {
+  if ((cached && (place < 0 || place >= cache.capacity)) || (turns && r.half && (angle < 0 || angle >= r.rows))) {
     if (lane() == 0) *fault = 1;
     return;
   }

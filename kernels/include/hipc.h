@@ -125,9 +125,10 @@ typedef void (*hipc_kernel)(const void *arguments, int64_t begin, int64_t end);
 void hipc_launch(hipc_context *context, hipc_kernel kernel, const void *arguments, int64_t iterations, int64_t cost);
 
 // ---- runtime of GPU targets: called by compiled code ------------------------------------------------------------
-// Launches a generated kernel over `iterations`. The kernel's parameters are `arguments` and then an int64_t, the number
-// of iterations; it walks them with the stride of its grid. `arguments[i]` is the address of a value in a slot of 8 bytes
-// whose other bytes are 0. `cost` estimates the scalar operations of one iteration.
+// Launches a generated kernel, or a plugin's, over `iterations`. The kernel's parameters are `arguments` and then an
+// int64_t, the number of iterations; it walks them with the stride of its grid, in blocks of 256 threads. `arguments[i]` is
+// the address of a value, in memory of the host, that is copied as far as the parameter is long: a slot of 8 bytes whose
+// other bytes are 0, or all of a larger one. NULL: a value of zeros. `cost` estimates the scalar operations of one iteration.
 int32_t hipc_launch_kernel(hipc_context *context, const char *kernel, const void *const *arguments, int64_t count,
                            int64_t iterations, int64_t cost);
 // Brings device memory to the host, once everything before it is done: the one way in which host code sees contents.

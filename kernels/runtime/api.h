@@ -24,9 +24,6 @@ typedef void *hipStream_t, *hipEvent_t, *hipModule_t, *hipFunction_t, *hipGraph_
   X(hipHostFree, cuMemFreeHost, (void *memory))                                                                         \
   X(hipMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (void *to, const void *from, size_t bytes, hipStream_t stream))           \
   X(hipMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, const void *from, size_t bytes, hipStream_t stream))           \
-  X(hipMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (void *to, const void *from, size_t bytes, hipStream_t stream))           \
-  X(hipMemsetD8Async, cuMemsetD8Async, (void *to, uint8_t value, size_t count, hipStream_t stream))                     \
-  X(hipMemsetD16Async, cuMemsetD16Async, (void *to, uint16_t value, size_t count, hipStream_t stream))                  \
   X(hipMemsetD32Async, cuMemsetD32Async, (void *to, uint32_t value, size_t count, hipStream_t stream))                  \
   X(hipStreamCreateWithFlags, cuStreamCreate, (hipStream_t * stream, uint32_t flags))                                   \
   X(hipStreamDestroy, cuStreamDestroy_v2, (hipStream_t stream))                                                         \

@@ -36,6 +36,7 @@ struct Attention {
   int32_t rows, q_aligned, k_aligned, v_aligned;
   int64_t capacity;
   float *parts;
+  int32_t *fault;
 };
 
 HeadsArgument argument(const Heads &heads) {
@@ -164,5 +165,6 @@ HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, 
   HIPC_TRY(read_lengths(context, "the number of keys", lengths, query.batch, key.positions, &op.valid));
   HIPC_TRY(read_bias(context, bias, {query.batch, q_heads, query.positions, key.positions}, &op.bias));
   if (elements(y) == 0) return HIPC_OK;
+  if (!(op.fault = device_fault(context))) return HIPC_ERROR_MEMORY;
   return run(context, op, query.batch, q->dtype);
 }

@@ -53,6 +53,7 @@ void close(hipc_context *context) {
   free_matmul(context);
   release_io(context);
   release_memory(context);
+  if (context->counters) hip.hipFree(context->counters);
   if (context->constants) hip.hipFree((void *)context->constants);
   unload_modules(context);
   if (context->done) hip.hipEventDestroy(context->done);

@@ -34,6 +34,10 @@ inline const void *host_view(hipc_context *context, const void *device, void *bu
 // host looks at it when the run has ended, and the run fails. NULL: there is no memory (the error is kept).
 enum Fault : int32_t { FAULT_NONE = 0, FAULT_POSITION = 1, FAULT_INDEX = 2 };
 int32_t *device_fault(hipc_context *context);
+// Numbers on the device by which blocks of a launch tell who comes last: zeros, which kernels leave zeros. NULL: there is
+// no memory (the error is kept).
+constexpr int64_t MOST_COUNTERS = 16384;
+uint32_t *device_counters(hipc_context *context);
 // In the order of the stream: every byte becomes `byte`.
 int32_t device_fill(hipc_context *context, void *device, uint8_t byte, int64_t bytes);
 

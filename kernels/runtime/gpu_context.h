@@ -13,6 +13,8 @@ constexpr int MAX_RECORDINGS = 4;
 constexpr int64_t DEVICE_ALIGNMENT = 256;
 // Pinned memory is taken for this much at most; what is larger goes through chunks.
 constexpr int64_t STAGED_BYTES = 64 << 20;
+// Inputs of a run up to this many bytes stay in pinned memory, where kernels read them.
+constexpr int64_t READ_IN_PLACE = 4096;
 constexpr int64_t CHUNK_BYTES = 8 << 20;
 
 // Where the arguments of a kernel lie in its argument block; hidden ones are the driver's affair.
@@ -104,6 +106,7 @@ struct hipc_context : hipc::State {
   int64_t num_output_blocks;
   hipc::HostOutput *host_outputs;
   int64_t num_host_outputs, capacity_host_outputs;
+  uint32_t *counters;
   hipc::Pinned staged_inputs, staged_outputs, small, fault;
   hipc::Pinned chunks[2];
   hipc::hipEvent_t chunk_free[2];
@@ -123,7 +126,7 @@ struct hipc_context : hipc::State {
 namespace hipc {
 
 // ---- commands: what a run asks of the stream --------------------------------------------------------------------
-enum CommandKind : int64_t { LAUNCH, UPLOAD, DOWNLOAD, COPY, FILL, MATMUL };
+enum CommandKind : int64_t { LAUNCH, UPLOAD, DOWNLOAD, MATMUL };
 
 // Commands are compared byte by byte: their types have no padding. `bytes` counts the whole command.
 struct Command {
@@ -141,11 +144,6 @@ struct CopyCommand : Command {
   void *to;
   const void *from;
   int64_t count;
-};
-struct FillCommand : Command {
-  void *to;
-  uint64_t value;
-  int64_t width, count;
 };
 struct MatmulCommand : Command {
   MatmulPlan *plan;

@@ -38,30 +38,40 @@ int32_t submit_copy(hipc_context *context, CommandKind kind, void *to, const voi
   return submit(context, &command);
 }
 
-// Points context->tensors at device memory, with one block for the inputs that are not there.
+// Bytes of the inputs that lie in host memory, each begun anew.
+int64_t host_span(const hipc_io *io) {
+  int64_t span = 0;
+  for (int64_t i = 0; i < io->num_inputs; i++)
+    if (!is_on_device(io, i)) span += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
+  return span;
+}
+
+// Points context->tensors at device memory, with one block for the inputs that are not there; at pinned memory, where
+// those of the host are few bytes.
 int32_t place_inputs(hipc_context *context, const hipc_io *io) {
   if (!grow(&context->tensors, &context->num_tensors, io->num_inputs)) return no_memory(context);
-  int64_t bytes = 0;
+  int64_t bytes = 0, span = host_span(io);
+  bool in_place = span <= READ_IN_PLACE;
+  if (span && span <= STAGED_BYTES && !reserve_pinned(context, &context->staged_inputs, max(span, READ_IN_PLACE)))
+    return HIPC_ERROR_MEMORY;
+  auto needs_block = [&](int64_t i) { return needs_copy(io, i) && (is_on_device(io, i) || !in_place); };
   for (int64_t i = 0; i < io->num_inputs; i++)
-    if (needs_copy(io, i)) bytes += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
-  char *block = nullptr;
+    if (needs_block(i)) bytes += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
+  char *block = nullptr, *pinned = context->staged_inputs.memory;
   if (bytes && !(block = (char *)reserve_block(context, &context->input_block, bytes, "inputs"))) return HIPC_ERROR_MEMORY;
   for (int64_t i = 0; i < io->num_inputs; i++) {
     context->tensors[i] = io->inputs[i];
     if (!needs_copy(io, i)) continue;
-    context->tensors[i].data = block;
-    block += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
+    char *&place = needs_block(i) ? block : pinned;
+    context->tensors[i].data = place;
+    place += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
   }
   return HIPC_OK;
 }
 
 // One copy from pinned memory for all inputs of host memory, as far as they are small enough.
 int32_t copy_inputs(hipc_context *context, const hipc_io *io) {
-  int64_t span = 0;
-  for (int64_t i = 0; i < io->num_inputs; i++)
-    if (!is_on_device(io, i)) span += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
-  bool staged = span <= STAGED_BYTES;
-  if (staged && span && !reserve_pinned(context, &context->staged_inputs, span)) return HIPC_ERROR_MEMORY;
+  bool staged = host_span(io) <= STAGED_BYTES;
   char *pinned = context->staged_inputs.memory, *run_pinned = nullptr, *run_device = nullptr;
   int64_t run_bytes = 0;
   for (int64_t i = 0; i < io->num_inputs; i++) {
@@ -77,13 +87,15 @@ int32_t copy_inputs(hipc_context *context, const hipc_io *io) {
       continue;
     }
     memcpy(pinned, from->data, (size_t)bytes);
-    // Neighbours on both sides make one copy.
-    if (run_bytes && device != run_device + run_bytes) {
-      HIPC_TRY(submit_copy(context, UPLOAD, run_device, run_pinned, run_bytes));
-      run_bytes = 0;
+    if (device != pinned) {
+      // Neighbours on both sides make one copy.
+      if (run_bytes && device != run_device + run_bytes) {
+        HIPC_TRY(submit_copy(context, UPLOAD, run_device, run_pinned, run_bytes));
+        run_bytes = 0;
+      }
+      if (!run_bytes) run_pinned = pinned, run_device = device;
+      run_bytes += room;
     }
-    if (!run_bytes) run_pinned = pinned, run_device = device;
-    run_bytes += room;
     pinned += room;
   }
   return run_bytes ? submit_copy(context, UPLOAD, run_device, run_pinned, run_bytes) : (int32_t)HIPC_OK;

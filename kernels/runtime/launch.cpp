@@ -123,7 +123,8 @@ HIPC_EXPORT int32_t hipc_launch_kernel(hipc_context *context, const char *name, 
     return hipc_error(context, HIPC_ERROR_INTERNAL, "kernel %s takes %d arguments; %lld and the iterations were given", name,
                       known.count, (long long)count);
   alignas(16) char packed[MAX_ARGUMENT_BYTES] = {};
-  for (int64_t i = 0; i < count; i++) memcpy(packed + known.offsets[i], arguments[i], known.sizes[i]);
+  for (int64_t i = 0; i < count; i++)
+    if (arguments[i]) memcpy(packed + known.offsets[i], arguments[i], known.sizes[i]);
   memcpy(packed + known.offsets[count], &iterations, sizeof iterations);
   int64_t blocks = ceil_div(iterations, (int64_t)THREADS);
   if (blocks > 0xffffffffll / THREADS)

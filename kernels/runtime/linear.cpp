@@ -19,6 +19,7 @@ namespace {
 constexpr const char *OP = "linear";
 constexpr int64_t FEW_ROWS = 4;
 constexpr uint32_t BLOCK = 128;         // threads of linear.hip
+constexpr uint32_t ROW_BLOCK = 256;     // threads of linear_row.hip
 constexpr int64_t MOST_FACTORS = 8192;  // float32 in shared memory
 
 struct Weights {
@@ -55,7 +56,7 @@ bool fits_one_kernel(const Linear &op) {
   return aligned && op.transposed && op.bits == 0 && op.x->shape[0] <= FEW_ROWS && op.k % vector == 0;
 }
 
-// As kernels/device/linear.hip declares it.
+// As kernels/device/hipc_linear.h declares it.
 struct Operands {
   const void *x, *norm, *weight, *up;
   void *y;
@@ -64,21 +65,43 @@ struct Operands {
   float epsilon;
 };
 
+// The operands from a row of x on.
+Operands operands_of(const Linear &op, int64_t row) {
+  int64_t size = element_size(op.x->dtype);
+  Operands operands{};
+  operands.x = (const char *)op.x->data + row * op.k * size;
+  operands.norm = address(op.norm), operands.weight = op.gate.matrix->data, operands.up = address(op.up.matrix);
+  operands.y = (char *)op.y->data + row * op.n * size;
+  operands.end = Epilogue{address(op.bias), nullptr, 1.0f, 0.0f, 0.0f, op.activation};
+  if (op.residual) operands.end.residual = (const char *)op.residual->data + row * op.n * size;
+  operands.n = (int32_t)op.n, operands.k = (int32_t)op.k, operands.epsilon = (float)op.epsilon;
+  return operands;
+}
+
+int32_t row_kernel(hipc_context *context, const Linear &op, int64_t row) {
+  // Waves share a row where there are too few rows to keep every compute unit reading, or rows are long.
+  int64_t vectors = op.k * element_size(op.x->dtype) / 16;
+  bool few = op.n < 64 * (int64_t)compute_units(context), longs = vectors >= 32 * wave_size(context);
+  int64_t shared_by = op.gated() || !few ? 1 : longs && !op.norm ? 4 : 2;
+  char family[32];
+  const char *shared = shared_by == 4 ? "_by4" : shared_by == 2 ? "_by2" : "";
+  snprintf(family, sizeof family, "linear_row%s%s%s", op.norm ? "_norm" : "", op.gated() ? "_gated" : "", shared);
+  Launch grid;
+  grid.block[0] = ROW_BLOCK;
+  grid.grid[0] = (uint32_t)ceil_div(op.n * shared_by, (int64_t)ROW_BLOCK / wave_size(context));
+  return launch(context, kernel_name(family, op.x->dtype), grid, operands_of(op, row));
+}
+
 int32_t one_kernel(hipc_context *context, const Linear &op) {
-  int64_t size = element_size(op.x->dtype), waves = BLOCK / wave_size(context);
+  int64_t waves = BLOCK / wave_size(context);
   // Two rows of weights a wave where every compute unit still has waves enough to hide what it waits for.
   int64_t rows_of_wave = !op.gated() && op.n >= 32 * (int64_t)compute_units(context) ? 2 : 1;
   for (int64_t row = 0; row < op.x->shape[0];) {
     int64_t left = op.x->shape[0] - row, rows = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    if (rows == 1) return row_kernel(context, op, row);
     char family[32];
     snprintf(family, sizeof family, "linear_%sm%d", op.gated() ? "gated_" : rows_of_wave == 2 ? "wide_" : "", (int)rows);
-    Operands operands{};
-    operands.x = (const char *)op.x->data + row * op.k * size;
-    operands.norm = address(op.norm), operands.weight = op.gate.matrix->data, operands.up = address(op.up.matrix);
-    operands.y = (char *)op.y->data + row * op.n * size;
-    operands.end = Epilogue{address(op.bias), nullptr, 1.0f, 0.0f, 0.0f, op.activation};
-    if (op.residual) operands.end.residual = (const char *)op.residual->data + row * op.n * size;
-    operands.n = (int32_t)op.n, operands.k = (int32_t)op.k, operands.epsilon = (float)op.epsilon;
+    Operands operands = operands_of(op, row);
     operands.chunk = (int32_t)min(round_up(op.k, 8), MOST_FACTORS / rows);
     Launch grid;
     grid.grid[0] = (uint32_t)ceil_div(op.n, waves * rows_of_wave);

@@ -104,6 +104,16 @@ void *hipc::device_scratch(hipc_context *context, int64_t bytes) {
   return reserve_block(context, &context->scratch, bytes, "scratch");
 }
 
+uint32_t *hipc::device_counters(hipc_context *context) {
+  if (context->counters) return context->counters;
+  void *memory = nullptr;
+  int32_t error = context->hip.hipMalloc(&memory, MOST_COUNTERS * sizeof(uint32_t));
+  // Not a command of the run: it is done once, and before whatever the run has deferred.
+  if (!error) error = context->hip.hipMemsetD32Async(memory, 0, MOST_COUNTERS, context->stream);
+  if (error) return check_hip(context, error, "making counters"), nullptr;
+  return context->counters = (uint32_t *)memory;
+}
+
 bool hipc::reserve_pinned(hipc_context *context, Pinned *pinned, int64_t bytes) {
   if (pinned->bytes >= bytes) return true;
   free_pinned(context, pinned);

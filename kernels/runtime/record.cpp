@@ -8,31 +8,20 @@
 using namespace hipc;
 
 static_assert(__has_unique_object_representations(LaunchCommand) && __has_unique_object_representations(CopyCommand) &&
-                  __has_unique_object_representations(FillCommand) && __has_unique_object_representations(MatmulCommand),
+                  __has_unique_object_representations(MatmulCommand),
               "commands are compared byte by byte");
 
 namespace {
 
 int32_t execute_copy(hipc_context *context, const CopyCommand *command) {
   Hip &hip = context->hip;
-  auto copy = command->kind == UPLOAD ? hip.hipMemcpyHtoDAsync
-                                      : command->kind == DOWNLOAD ? hip.hipMemcpyDtoHAsync : hip.hipMemcpyDtoDAsync;
+  auto copy = command->kind == UPLOAD ? hip.hipMemcpyHtoDAsync : hip.hipMemcpyDtoHAsync;
   return check_hip(context, copy(command->to, command->from, (size_t)command->count, context->stream), "a copy");
-}
-
-int32_t execute_fill(hipc_context *context, const FillCommand *command) {
-  Hip &hip = context->hip;
-  size_t count = (size_t)command->count;
-  int32_t error = command->width == 1   ? hip.hipMemsetD8Async(command->to, (uint8_t)command->value, count, context->stream)
-                  : command->width == 2 ? hip.hipMemsetD16Async(command->to, (uint16_t)command->value, count, context->stream)
-                                        : hip.hipMemsetD32Async(command->to, (uint32_t)command->value, count, context->stream);
-  return check_hip(context, error, "storing a value");
 }
 
 int32_t execute(hipc_context *context, const Command *command) {
   switch (command->kind) {
   case LAUNCH: return execute_launch(context, (const LaunchCommand *)command);
-  case FILL: return execute_fill(context, (const FillCommand *)command);
   case MATMUL: return execute_matmul(context, (const MatmulCommand *)command);
   default: return execute_copy(context, (const CopyCommand *)command);
   }
@@ -201,40 +190,4 @@ void hipc::abandon_recording(hipc_context *context) {
 void hipc::forget_recordings(hipc_context *context) {
   for (Recording &recording : context->recordings) forget(context, &recording);
   context->reads = false;
-}
-
-// ---- commands of compiled code and of operators -----------------------------------------------------------------
-HIPC_EXPORT int32_t hipc_copy(hipc_context *context, void *to, const void *from, int64_t bytes) {
-  if (bytes <= 0 || to == from) return HIPC_OK;
-  CopyCommand command;
-  command.kind = COPY;
-  command.bytes = sizeof command;
-  command.to = to, command.from = from, command.count = bytes;
-  return submit(context, &command);
-}
-
-int32_t hipc::device_fill(hipc_context *context, void *device, uint8_t byte, int64_t bytes) {
-  if (bytes <= 0) return HIPC_OK;
-  FillCommand command;
-  command.kind = FILL;
-  command.bytes = sizeof command;
-  command.to = device, command.value = byte, command.width = 1, command.count = bytes;
-  return submit(context, &command);
-}
-
-HIPC_EXPORT int32_t hipc_write(hipc_context *context, void *device, int64_t bits, int64_t bytes) {
-  uint64_t value = (uint64_t)bits;
-  FillCommand command;
-  command.kind = FILL;
-  command.bytes = sizeof command;
-  command.to = device, command.width = min<int64_t>(bytes, 4), command.count = 1;
-  if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
-    return hipc_error(context, HIPC_ERROR_INTERNAL, "a scalar of %lld bytes", (long long)bytes);
-  command.value = bytes == 8 ? value & 0xffffffffu : value & (~0ull >> (64 - 8 * bytes));
-  if (bytes == 8 && value >> 32 == command.value) command.count = 2;
-  HIPC_TRY(submit(context, &command));
-  if (bytes != 8 || command.count == 2) return HIPC_OK;
-  command.to = (char *)device + 4;
-  command.value = value >> 32;
-  return submit(context, &command);
 }

@@ -41,8 +41,8 @@ def _program() -> Program:
 
 @cache
 def library(architecture: str, *sources: str) -> bytes:
-    """A code object of some sources of `kernels/device`."""
-    paths = [SOURCES / f"{source}.hip" for source in sources]
+    """A code object of some sources of `kernels/device`, and of what the runtime itself launches."""
+    paths = [SOURCES / f"{source}.hip" for source in (*sources, "move")]
     stem = "test-" + "-".join(sources)
     return build_images(paths, host.CACHE, [architecture], stem=stem)[architecture].read_bytes()
 

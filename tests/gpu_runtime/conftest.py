@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_hip import FakeHip, build_library
-from tests.gpu_runtime.stub import GENERATED, loader
+from tests.gpu_runtime.stub import GENERATED, LIBRARY, loader
 from tests.kernels.harness import CACHE
 
 MakeHip = Callable[..., FakeHip]
@@ -28,7 +28,7 @@ def make_hip(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ma
     made: list[FakeHip] = []
 
     def make(*architectures: str, **options: object) -> FakeHip:
-        made.append(FakeHip(architectures or ("gfx1151",), **({"load": loader(GENERATED, {})} | options)))  # type: ignore[arg-type]
+        made.append(FakeHip(architectures or ("gfx1151",), **({"load": loader(GENERATED, LIBRARY, {})} | options)))  # type: ignore[arg-type]
         made[-1].install(fake_library)
         return made[-1]
 

@@ -30,7 +30,7 @@ DTYPES = {
     "float64": 11,
     "bfloat16": 16,
 }
-CORE = ("api", "blaslt", "codeobject", "context", "device", "io", "launch", "matmul", "memory", "record")
+CORE = ("api", "blaslt", "codeobject", "context", "device", "io", "launch", "matmul", "memory", "move", "record")
 
 
 class RunError(Exception):

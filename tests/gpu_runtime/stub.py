@@ -73,6 +73,25 @@ def _add_scaled(memory: Memory, grid: Any, block: Any, x: int, y: int, scale: fl
     memory.write(y, total.astype(np.float32).tobytes())
 
 
+def _copy(width: int) -> Kernel:
+    def run(memory: Memory, grid: Any, block: Any, to: int, source: int, count: int) -> None:
+        memory.write(to, bytes(memory.read(source, count * width)))
+
+    return run
+
+
+def _fill(letter: str) -> Kernel:
+    def run(memory: Memory, grid: Any, block: Any, to: int, value: int, count: int) -> None:
+        memory.write(to, struct.pack(letter, value) * count)
+
+    return run
+
+
+LIBRARY = {
+    **{f"copy_b{width}": StubKernel("QQq", _copy(width)) for width in (1, 16)},
+    **{f"fill_b{struct.calcsize(letter)}": StubKernel(f"Q{letter}q", _fill(letter)) for letter in "BHIQ"},
+}
+"""Kernels that the runtime itself launches: `kernels/device/move.hip`."""
 GENERATED = {"twice": StubKernel("QQq", _twice), "add_scaled": StubKernel("QQfq", _add_scaled)}
 """Kernels of generated code: their arguments, then the number of iterations."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fake_hip import FakeHip
 from tests.gpu_runtime.harness import CONSTANTS, DEVICE, RunError, context
-from tests.gpu_runtime.stub import GENERATED, code_object, loader, ptx
+from tests.gpu_runtime.stub import GENERATED, LIBRARY, code_object, loader, ptx
 from tests.gpu_runtime.test_run import FILES, twice
 
 
@@ -57,7 +57,7 @@ def test_code_for_other_devices_is_refused(make_hip: Callable[..., FakeHip], off
 
 
 def test_code_that_the_driver_refuses(make_hip: Callable[..., FakeHip]) -> None:
-    make_hip("gfx1151", load=loader(GENERATED, {}, refused=["gfx1151"]))
+    make_hip("gfx1151", load=loader(GENERATED, LIBRARY, {}, refused=["gfx1151"]))
     words = "loading device/gfx1151.library failed on device 0: hipErrorNoBinaryForGpu"
     with pytest.raises(RunError, match=words), context(FILES):
         pass

@@ -188,7 +188,7 @@ def test_what_it_cannot_go_with(gpus: FakeHip, tmp_path: Any) -> None:
         on(register(0), model, **PAD, model_arch="other")
     onnx.save(model, tmp_path / "m.onnx")
     with pytest.raises(HipCompilerError, match="static_pad_prefill cannot be a part of a context model"):
-        compile_context(tmp_path / "m.onnx", tmp_path / "c.onnx", target="amdgpu", arch="gfx1151", **PAD)
+        compile_context(tmp_path / "m.onnx", tmp_path / "c.onnx", target="amdgpu", arch="gfx1151", static_pad_prefill=8)
     context = compile_context(tmp_path / "m.onnx", tmp_path / "c.onnx", target="amdgpu", arch="gfx1151")
     with pytest.raises(Exception, match="static_pad_prefill is for models that are compiled here"):
         on(register(0), str(context), **PAD)

@@ -9,11 +9,11 @@ import pytest
 
 from tests.fake_hip import FakeHip
 from tests.gpu_runtime.harness import DEVICE, INTERNAL, UNSUPPORTED, Context, DeviceArray, RunError, context
-from tests.gpu_runtime.stub import GENERATED, code_object
+from tests.gpu_runtime.stub import GENERATED, LIBRARY, code_object
 
 FILES = {
     "device/index": b"gfx1151\n",
-    "device/gfx1151.library": code_object({}),
+    "device/gfx1151.library": code_object(LIBRARY),
     "device/gfx1151.generated": code_object(GENERATED),
 }
 

@@ -1,4 +1,4 @@
-"""Real distributions, installed by pip into throw-away folders, used by real processes."""
+"""Real distributions, installed by pip into throw-away virtual environments, used by real processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import textwrap
+import venv
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = {"HIPC_BUILD_GPUS": "gfx1151,sm_90"}
+"""Plugins are built for two GPUs: they show what there is to show."""
 PREAMBLE = """
 import os
 from hip_compiler.plugin import (
@@ -105,23 +109,57 @@ def marking(id_: str, **more: Any) -> Distribution:
 
 @dataclass(frozen=True)
 class Site:
-    """A folder with installed distributions."""
+    """A throw-away virtual environment, which sees this source tree and, through a path file, what the tests run with.
 
-    folder: Path
+    Attributes:
+        scratch: folder of its own, with the environment in `venv`.
+    """
+
     scratch: Path
 
+    @staticmethod
+    def make(scratch: Path, source_tree: bool = True) -> Site:
+        """A new environment with no plugin in it; without the source tree, it has no hip-compiler either."""
+        site = Site(scratch)
+        venv.create(scratch / "venv", with_pip=False, symlinks=True)
+        outside = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *([str(ROOT)] if source_tree else [])]
+        (site.folder / "outside.pth").write_text("\n".join(dict.fromkeys(outside)) + "\n")
+        return site
+
+    @property
+    def folder(self) -> Path:
+        """Its site-packages."""
+        (folder,) = (self.scratch / "venv").glob("lib/python3*/site-packages")
+        return folder
+
+    @property
+    def python(self) -> str:
+        return str(self.scratch / "venv" / "bin" / "python")
+
+    def pip(self, *arguments: str | Path) -> None:
+        """Run pip in it, without an index."""
+        command = [sys.executable, "-m", "pip", "--python", self.python, "--disable-pip-version-check"]
+        environment = {**BUILD, **os.environ}
+        done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+
+    def install(self, *what: str | Path) -> None:
+        """Install wheels, or source folders, which are built."""
+        self.pip("install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--no-compile", *what)
+
     def run(self, *command: str, plugins: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """A Python process that sees the distributions and this source tree."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("HIPDNN_", "HIPC_"))}
+        """A Python process of the environment."""
+        ours = ("HIPDNN_", "HIPC_", "PYTHON")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         environment |= {
-            "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
             "IMPORT_LOG": str(self.scratch / "imports"),
             "HIPC_CACHE_DIR": str(self.scratch / "cache"),
+            **BUILD,
         }
         if plugins is not None:
             environment["HIPDNN_EP_COMPILER_PLUGINS"] = plugins
         return subprocess.run(
-            [sys.executable, "-W", "error", *command], input=stdin, capture_output=True, text=True, env=environment
+            [self.python, "-W", "error", *command], input=stdin, capture_output=True, text=True, env=environment
         )
 
     def cli(self, *arguments: str, plugins: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -143,21 +181,13 @@ class Site:
         return names
 
 
-def pip_install(folder: Path, *what: str | Path) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    command += ["--disable-pip-version-check", "--no-compile", "--target", str(folder), *map(str, what)]
-    # Build hooks import this source tree.
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stderr
-
-
 def build_plugin(scratch: Path, name: str, change: Callable[[Path], object] = lambda source: None) -> Site:
     """A plugin of `plugins/`, built by pip from a copy of its source that may be changed first."""
-    site = Site(scratch / "packages", scratch)
     source = scratch / "source"
     shutil.copytree(ROOT / "plugins" / name, source, ignore=shutil.ignore_patterns("_native", "__pycache__"))
     change(source)
-    pip_install(site.folder, source)
+    site = Site.make(scratch)
+    site.install(source)
     return site
 
 
@@ -166,12 +196,12 @@ Install = Callable[..., Site]
 
 @pytest.fixture(scope="module")
 def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
-    """Installs distributions into a folder of their own."""
+    """Installs distributions into an environment of their own."""
 
     def make(*distributions: Distribution) -> Site:
-        scratch = tmp_path_factory.mktemp("site")
-        site = Site(scratch / "packages", scratch)
-        pip_install(site.folder, *(distribution.write_wheel(scratch) for distribution in distributions))
+        site = Site.make(tmp_path_factory.mktemp("site"))
+        if distributions:
+            site.install(*(distribution.write_wheel(site.scratch) for distribution in distributions))
         return site
 
     return make

@@ -12,7 +12,7 @@ import pytest
 from hip_compiler.registry.hookspecs import API_VERSION, HOOKS
 from hip_compiler.registry.template import write_plugin
 from hip_compiler.slots import MEANINGS
-from tests.plugins.conftest import ROOT, Site, pip_install
+from tests.plugins.conftest import ROOT, Site
 
 GUIDE = (ROOT / "docs" / "plugin_authoring.md").read_text(encoding="utf-8")
 SAMPLE = ROOT / "plugins" / "sample"
@@ -56,8 +56,8 @@ def test_quotes_are_word_for_word(file: str, quote: str) -> None:
 
 
 def test_the_whole_sample_is_quoted() -> None:
-    files = [path for path in SAMPLE.rglob("*") if path.suffix in (".py", ".toml", ".cpp")]
-    assert len(files) == 8
+    files = [path for path in SAMPLE.rglob("*") if path.suffix in (".py", ".toml", ".cpp", ".hip")]
+    assert len(files) == 9
     for path in files:
         name = path.relative_to(ROOT).as_posix()
         quoted = {line for file, quote in blocks("quote") if file == name for line in quote.splitlines()}
@@ -110,7 +110,7 @@ def test_transcripts_are_what_the_commands_print(sample: Site, monkeypatch: pyte
 
 def test_the_session_goes_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    site = Site(tmp_path / "packages", tmp_path)
+    site = Site.make(tmp_path)
 
     def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         if program == "hip-compiler":
@@ -120,7 +120,7 @@ def test_the_session_goes_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ((_, session),) = blocks("session")
     for words, expected in commands(session):
         if words[0] == "pip":
-            pip_install(site.folder, *words[2:])
+            site.install(*words[2:])
             continue
         done = run(*words)
         printed = re.sub(r"(?<= in )[\d.]+s", "SECONDS", done.stdout)

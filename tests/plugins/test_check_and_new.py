@@ -5,15 +5,27 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import pytest
 
-from tests.plugins.conftest import ROOT, Distribution, Site, marking, pip_install
+from tests.plugins.conftest import ROOT, Distribution, Site, marking
+from tests.plugins.test_audit import with_producer
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """No plugin installed."""
-    return Site(tmp_path / "packages", tmp_path)
+    return Site.make(tmp_path)
+
+
+def code_of(text: str, producer: str = "") -> Distribution:
+    """A plugin with bitcode of LLVM IR, perhaps of another LLVM."""
+    data = bytes(llvm.parse_assembly(text).as_bitcode())
+    code = (
+        "from pathlib import Path\n@hookimpl\ndef hip_compiler_bitcode():\n"
+        "    return [BitcodeContribution('c', 'host', Path(__file__).with_name('c.bc'), 'code_')]"
+    )
+    return Distribution("code", code, data={"c.bc": with_producer(data, producer) if producer else data})
 
 
 def checks(site: Site, path: Path) -> tuple[int, dict[str, str]]:
@@ -103,6 +115,37 @@ def test_a_source_folder_is_built_first(site: Site, monkeypatch: pytest.MonkeyPa
             "registration",
             "c: is no LLVM bitcode",
         ),
+        (
+            code_of("define i32 @helper() {\n  ret i32 1\n}"),
+            "registration",
+            "c: function 'helper' (external) lacks the prefix 'code_'",
+        ),
+        (code_of("declare void @f()", "LLVM99"), "registration", "c: made by LLVM99, which is newer than LLVM 22"),
+        (
+            Distribution(
+                "bare",
+                "@hookimpl\ndef hip_compiler_libraries():\n    return [LibraryContribution('acme-none', 'host')]",
+            ),
+            "registration",
+            "library 'acme-none' is unknown to the system's loader",
+        ),
+        (
+            Distribution(
+                "noslot",
+                "@hookimpl\ndef hip_compiler_slot_requests():\n    return [SlotRequest('AfterPoolAlloc', 'cse')]",
+            ),
+            "registration",
+            "there is no slot 'AfterPoolAlloc'; did you mean 'AfterPoolAllocs'?",
+        ),
+        (
+            Distribution(
+                "device",
+                "@hookimpl\ndef hip_compiler_kernels():\n"
+                "    return [KernelContribution('c', 'amdgpu', 'gfx942', b'text', ('device_f',))]",
+            ),
+            "registration",
+            "c for gfx942: the bytes are no device code",
+        ),
     ],
 )
 def test_each_fault_is_found(site: Site, tmp_path: Path, distribution: Distribution, check: str, words: str) -> None:
@@ -123,7 +166,7 @@ def test_a_new_plugin_passes_its_own_tests_and_the_check(site: Site, tmp_path: P
     done = site.cli("plugins", "new", "acme-fusion", "--in", str(tmp_path))
     folder = tmp_path / "hip-compiler-acme-fusion"
     assert done.returncode == 0 and str(folder) in done.stdout
-    pip_install(site.folder, folder)
+    site.install(folder)
     assert site.states()["hip-compiler-acme-fusion"]["state"] == "active"
     tests = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests"))
     assert tests.returncode == 0, tests.stdout

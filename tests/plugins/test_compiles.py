@@ -155,6 +155,6 @@ def seconds(action):
 everything = seconds(lambda: survey_of(installed(), select(None)))
 print(everything - seconds(lambda: survey_of((), select([]))), len(survey().active))
 """
-    seconds, count = Site(scratch / "packages", scratch).run("-c", code).stdout.split()
+    seconds, count = Site.make(scratch).run("-c", code).stdout.split()
     assert count == "0"
     assert float(seconds) < 0.005

@@ -142,9 +142,10 @@ def test_installed_it_runs_at_several_extents_and_the_artifact_remembers_it(site
     assert json.loads(used) == {"acme": "vendor-acme 1.0"}
 
 
-def test_a_status_of_the_plugin_ends_the_run_with_the_nodes_name(site: Site) -> None:
+def test_a_status_of_the_plugin_ends_the_run_with_the_nodes_name_and_the_plugins(site: Site) -> None:
     text = printed(site, 0.0)
-    assert text.startswith("HIPC0701") and "/double" in text
+    assert text.startswith("HIPC0701")
+    assert "/double (acme.double of plugin 'acme' of vendor-acme 1.0)" in text
 
 
 def test_its_own_verifier_speaks_before_conversion(site: Site) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hip_compiler.runtime.native import FOLDER
 from tests.plugins.conftest import ROOT, Site
 
 SOFTMAX = '%{0} = "hip.softmax"(%x, %x) {{axis = 0 : i64}} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n'
@@ -40,6 +41,7 @@ def test_it_is_listed_with_its_contributions(sample: Site) -> None:
             "library m for sample-cpu",
             "kernels sample scale for host",
             "kernels sample scale for sample-cpu",
+            "kernels sample scale for amdgpu: gfx1151, sm_90",
             "pipeline sample-pipeline",
             "target sample-cpu",
         ],
@@ -105,7 +107,7 @@ def test_its_options(sample: Site) -> None:
 
 @pytest.mark.parametrize("plugins", [None, ""])
 def test_it_is_absent_when_not_installed_or_not_selected(sample: Site, tmp_path: Path, plugins: str | None) -> None:
-    site = sample if plugins == "" else Site(tmp_path / "empty", tmp_path)
+    site = sample if plugins == "" else Site.make(tmp_path)
     assert "sample-count-ops" not in site.cli("passes", plugins=plugins).stdout
     done = site.cli("opt", "-p", "slot:AfterConvertOnnxToHip", plugins=plugins, stdin=IR)
     assert done.returncode == 0
@@ -117,3 +119,48 @@ def test_its_own_tests_pass(sample: Site, tmp_path: Path) -> None:
     done = sample.run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "tests"))
     assert done.returncode == 0, done.stdout
     assert "5 passed" in done.stdout
+
+
+ON_GPU = """
+import numpy as np
+from onnx import TensorProto, helper
+import hip_compiler
+from tests.plugins.emulated import emulated_gpu
+
+hip = emulated_gpu()
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy")
+opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.sample", 1)]
+
+
+def compiled(op, **attributes):
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"], domain="com.sample", **attributes)], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return hip_compiler.compile(model, "amdgpu", arch=("gfx1151",))
+
+
+with compiled("Scale", factor=2.5) as session:
+    for n in (1, 600):
+        feed = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(session.run({"x": feed})["y"], 2.5 * feed)
+assert hip.launched() == ["sample_scale"] * 2
+hip.check()
+try:
+    compiled("Cbrt")
+except hip_compiler.HipCompilerError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not (FOLDER / "kernels.pack").is_file(), reason="kernels.pack is not built: kernels/build.py")
+def test_its_kernel_runs_on_a_gpu_and_its_function_for_the_host_does_not(sample: Site) -> None:
+    done = sample.run("-c", ON_GPU)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("HIPC0200: 1 node cannot be compiled")
+    assert "plugin 'sample' of hip-compiler-sample 0.1.0 has no sample.cbrt for target 'amdgpu'" in done.stdout
+
+
+def test_its_verifier_refuses_other_elements(sample: Site) -> None:
+    program = ON_GPU.replace("TensorProto.FLOAT", "TensorProto.DOUBLE").replace('"amdgpu", arch=("gfx1151",)', "'host'")
+    cut = program.index("with compiled")
+    done = sample.run("-c", program[:cut] + 'compiled("Scale", factor=2.5)')
+    assert "elements are f64; only f32 can be scaled" in done.stderr

@@ -79,8 +79,13 @@ def test_a_networks_additions_run_through_it_only_when_it_takes_part(vendor: Sit
     model = find(key)
     feeds = tmp_path / "feeds.npz"
     write_npz(feeds, model.feeds())
-    builtin = compiled(vendor, model.path(), feeds, plugins="")
+    bare = Site.make(tmp_path / "bare")
+    builtin = compiled(bare, model.path(), feeds)
+    assert calls(bare) == 0
+    unselected = compiled(vendor, model.path(), feeds, plugins="")
     assert calls(vendor) == 0
+    for name, expected in builtin.items():
+        np.testing.assert_array_equal(unselected[name], expected)
     mine = compiled(vendor, model.path(), feeds, "--dump-dir", str(tmp_path / "dump"))
     assert calls(vendor) == taken(tmp_path / "dump") > 0
     poisoned = compiled(build_plugin(tmp_path / "poisoned", "vendor_add", poison), model.path(), feeds)

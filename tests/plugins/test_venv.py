@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import sysconfig
-import venv
 from pathlib import Path
 
-import pytest
-
-from tests.plugins.conftest import ROOT, Distribution, marking
+from tests.plugins.conftest import Site, marking
 
 COMPILE = """
 import json
@@ -29,46 +22,20 @@ print(json.dumps(dict(session.metadata.plugins_used)))
 """
 
 
-class Environment:
-    """A virtual environment that sees this source tree and, through a path file, what the tests run with."""
-
-    def __init__(self, folder: Path) -> None:
-        venv.create(folder, with_pip=False, symlinks=True)
-        self.python = folder / "bin" / "python"
-        (packages,) = folder.glob("lib/python*/site-packages")
-        (packages / "outside.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("HIPDNN_", "HIPC_", "PYTHON"))}
-        self.environment["HIPC_CACHE_DIR"] = str(folder / "cache")
-
-    def pip(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "pip", "--python", str(self.python), "--disable-pip-version-check", *arguments]
-        subprocess.run(command, check=True, capture_output=True, env=self.environment)
-
-    def run(self, *arguments: str) -> str:
-        done = subprocess.run([self.python, *arguments], capture_output=True, text=True, env=self.environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def plugins(self) -> list[str]:
-        return [entry["id"] for entry in json.loads(self.run("-m", "hip_compiler.cli", "plugins", "--json"))]
+def used(site: Site) -> dict[str, str]:
+    """Plugins that take part in a compile."""
+    done = site.run("-c", COMPILE)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return Environment(tmp_path_factory.mktemp("venv"))
-
-
-def install(environment: Environment, plugin: Distribution, folder: Path) -> None:
-    environment.pip("install", "--no-index", "--no-deps", str(plugin.write_wheel(folder)))
-
-
-def test_installed_upgraded_and_uninstalled_with_no_other_step(environment: Environment, tmp_path: Path) -> None:
-    assert json.loads(environment.run("-c", COMPILE)) == {}
-    install(environment, marking("alpha"), tmp_path)
-    assert environment.plugins() == ["alpha"]
-    assert json.loads(environment.run("-c", COMPILE)) == {"alpha": "vendor-alpha 1.0"}
-    install(environment, marking("alpha", version="1.1"), tmp_path)
-    assert json.loads(environment.run("-c", COMPILE)) == {"alpha": "vendor-alpha 1.1"}
-    environment.pip("uninstall", "--yes", "vendor-alpha")
-    assert environment.plugins() == []
-    assert json.loads(environment.run("-c", COMPILE)) == {}
+def test_installed_upgraded_and_uninstalled_with_no_other_step(tmp_path: Path) -> None:
+    site = Site.make(tmp_path)
+    assert used(site) == {}
+    site.install(marking("alpha").write_wheel(tmp_path))
+    assert list(site.states()) == ["vendor-alpha"]
+    assert used(site) == {"alpha": "vendor-alpha 1.0"}
+    site.install(marking("alpha", version="1.1").write_wheel(tmp_path))
+    assert used(site) == {"alpha": "vendor-alpha 1.1"}
+    site.pip("uninstall", "--yes", "vendor-alpha")
+    assert site.states() == {} and used(site) == {}

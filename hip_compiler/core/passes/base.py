@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,9 @@ class PassContext:
         claims: ONNX operators that plugins made known.
         constants: contents of `hip.constant` and `onnx.Constant` operations that carry a `buffer` key.
         findings: what the importer found that cannot be compiled; the one report of conversion includes it.
-        symbols: runtime functions that programs for the target can call; None: those of every registered operation.
+        symbols: runtime functions and contributed kernels that programs for the target can use; None: those of every
+            registered operation.
+        owners: the plugin in words, by full name of each operation whose implementation for the target is a plugin's.
         reports: what passes found worth telling (`inspect` prints it), by name.
     """
 
@@ -33,6 +36,7 @@ class PassContext:
     constants: ConstantPool = field(default_factory=ConstantPool)
     findings: list[Unsupported] = field(default_factory=list)
     symbols: frozenset[str] | None = None
+    owners: Mapping[str, str] = field(default_factory=dict)
     reports: dict[str, Any] = field(default_factory=dict)
 
     def calls(self, symbol: str) -> bool:

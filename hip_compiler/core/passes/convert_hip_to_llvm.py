@@ -16,7 +16,7 @@ from hip_compiler.core.passes.llvm_build import LLVMBuilder
 from hip_compiler.core.passes.llvm_device_kernels import DeviceKernelLowering
 from hip_compiler.core.passes.llvm_kernels import KernelLowering
 from hip_compiler.core.passes.llvm_operands import OperandLowering
-from hip_compiler.registry.contributions import LaunchLowering, OpDef
+from hip_compiler.registry.contributions import LaunchLowering
 
 ERROR_MEMORY, ERROR_OUTPUT = 4, 6
 """Statuses of `hipc.h` for an arena and an output that are NULL."""
@@ -45,7 +45,7 @@ class ConvertHipToLLVM:
             context.reports["ops"] = _summary(ordinary, {*context.ops, "hip.launch"})
             with_status = {function.attributes["sym_name"].value for function in ordinary}
             for function in ordinary:
-                FunctionLowering(build, kernels, function, context.ops, with_status, context.options.profile).run()
+                FunctionLowering(build, kernels, function, context, with_status).run()
 
 
 def _summary(ordinary: Sequence[Any], counted: Container[str]) -> dict[str, int]:
@@ -68,20 +68,15 @@ class FunctionLowering:
     """
 
     def __init__(
-        self,
-        build: LLVMBuilder,
-        kernels: KernelLowering,
-        function: Any,
-        ops: dict[str, OpDef],
-        with_status: set[str],
-        profile: bool = False,
+        self, build: LLVMBuilder, kernels: KernelLowering, function: Any, context: PassContext, with_status: set[str]
     ) -> None:
         self._build = build
         self._kernels = kernels
         self._function = function
-        self._ops = ops
+        self._ops = context.ops
+        self._owners = context.owners
         self._with_status = with_status
-        self._profile = profile
+        self._profile = context.options.profile
         self._on_device = isinstance(kernels, DeviceKernelLowering)
         self._entry = function.regions[0].blocks[0]
         self._context = self._entry.arguments[0]
@@ -161,8 +156,15 @@ class FunctionLowering:
             last = list(self._function.regions[0].blocks)[-1]
             self._failure = last.create_after(build.i32, build.pointer)
         following = self._block.create_after()
-        build.branch_if(condition, following, self._failure, [status, build.string(place or _place(op))])
+        build.branch_if(condition, following, self._failure, [status, build.string(place or self._place(op))])
         self._block = following
+
+    def _place(self, op: Any) -> str:
+        """The node and the operation, and whose implementation it is where that is a plugin's."""
+        name = op.operation.name
+        owner = f" of {self._owners[name]}" if name in self._owners else ""
+        described, place = f"{name.removeprefix('hip.')}{owner}", place_of(op)
+        return f"{place} ({described})" if place else described
 
     def _checked(self, status: Any, op: Any) -> None:
         self._unless_failed(self._build.is_zero(status), status, op)
@@ -373,11 +375,6 @@ class FunctionLowering:
 def _bytes(kind: Any) -> int:
     """Size of a scalar in memory."""
     return 8 if isinstance(kind, ir.IndexType) else -(-int(kind.width) // 8)
-
-
-def _place(op: Any) -> str:
-    name, place = op.operation.name.removeprefix("hip."), place_of(op)
-    return f"{place} ({name})" if place else name
 
 
 def _index_constant(value: int) -> Any:

@@ -27,7 +27,7 @@ from hip_compiler.shapes import Shape, Symbol, dim, symbol
 
 ENTRY = "main_graph"
 INTERFACE = "hip.interface"
-CACHES = {"hip.kv_append": {"present": "past"}, "hip.rotary_append": {"present_k": "past_k", "present_v": "past_v"}}
+CACHES = {"hip.kv_append": {"present": "past"}, "hip.cached_attention": {"present_k": "past_k", "present_v": "past_v"}}
 """Operations that append to caches: input by output that may be one buffer."""
 WINDOW = "hip.kv_window"
 

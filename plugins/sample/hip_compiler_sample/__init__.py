@@ -19,15 +19,16 @@ from hip_compiler.plugin import (
     TargetContribution,
     hookimpl,
 )
-from hip_compiler.toolchain import host_architecture, native_level
+from hip_compiler.toolchain import built_kernels, host_architecture, native_level
 from hip_compiler_sample.ops import CBRT, SCALE
 
 TARGETS = ("host", "sample-cpu")
+NATIVE = Path(__file__).with_name("_native")
 
 
 def native(stem: str) -> Path:
     """Bitcode for the strongest instruction-set level of this machine."""
-    return Path(__file__).with_name("_native") / f"{stem}-{native_level().name}.bc"
+    return NATIVE / f"{stem}-{native_level().name}.bc"
 
 
 @hookimpl
@@ -71,8 +72,10 @@ def hip_compiler_libraries() -> list[LibraryContribution]:
 
 @hookimpl
 def hip_compiler_kernels() -> list[KernelContribution]:
-    machine, file = host_architecture(), native("scale")
-    return [KernelContribution("sample scale", target, machine, file, ("sample_scale",)) for target in TARGETS]
+    names, machine, file = ("sample_scale",), host_architecture(), native("scale")
+    on_cpu = [KernelContribution("sample scale", target, machine, file, names) for target in TARGETS]
+    gpus = built_kernels(NATIVE, "scale")
+    return on_cpu + [KernelContribution("sample scale", "amdgpu", gpu, code, names) for gpu, code in gpus.items()]
 
 
 @hookimpl

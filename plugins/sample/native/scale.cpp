@@ -1,4 +1,4 @@
-// The kernel that sample.scale launches: y = factor * x, over elements [begin, end).
+// The kernel that sample.scale launches on the host: y = factor * x, over elements [begin, end).
 #include <hipc.h>
 
 extern "C" void sample_scale(const void *const *arguments, int64_t begin, int64_t end) {

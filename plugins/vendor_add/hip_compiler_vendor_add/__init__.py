@@ -7,6 +7,7 @@ from pathlib import Path
 from hip_compiler.plugin import (
     BitcodeContribution,
     DialectContribution,
+    KernelContribution,
     Lazy,
     OnnxOpClaim,
     PassContribution,
@@ -14,11 +15,12 @@ from hip_compiler.plugin import (
     SlotRequest,
     hookimpl,
 )
-from hip_compiler.toolchain import native_level
+from hip_compiler.toolchain import built_kernels, native_level
 from hip_compiler_vendor_add.add import ADD
 
 DOMAIN = "com.vendor"
 NATIVE = Path(__file__).with_name("_native")
+KERNELS = ("vendor_add_f32",)
 
 
 @hookimpl
@@ -44,5 +46,15 @@ def hip_compiler_dialects() -> list[DialectContribution]:
 
 @hookimpl
 def hip_compiler_bitcode() -> list[BitcodeContribution]:
-    file = NATIVE / f"vendor_add-{native_level().name}.bc"
-    return [BitcodeContribution("vendor_add", target="host", source=file, prefix="vendor_")]
+    host = NATIVE / f"vendor_add-{native_level().name}.bc"
+    (gpu,) = NATIVE.glob("vendor_add_gpu-*.bc")
+    return [
+        BitcodeContribution("vendor_add", target="host", source=host, prefix="vendor_"),
+        BitcodeContribution("vendor_add", target="amdgpu", source=gpu, prefix="vendor_"),
+    ]
+
+
+@hookimpl
+def hip_compiler_kernels() -> list[KernelContribution]:
+    files = built_kernels(NATIVE, "vendor_add")
+    return [KernelContribution("vendor_add", "amdgpu", gpu, file, KERNELS) for gpu, file in files.items()]

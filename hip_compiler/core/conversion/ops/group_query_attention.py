@@ -72,30 +72,35 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
     everything = emitter.run_time_extents(total)[0]
     past = _past_lengths(emitter, valid, length, everything)
     windowed, rotates = bool(op.attr("sliding_window_cache", 0)), bool(op.attr("do_rotary", 0))
-    joined = rotates and not windowed and emitter.context.calls("hipc_rotary_append")
-    if rotates and not joined:
+    window = op.attr("local_window_size", -1)
+    op.require(window == -1 or window > 0, f"local_window_size = {window}")
+    capacity = everything if past_k is None else everything.maximum(past_k.shape[2])
+    heads_of = (q.shape[0], dim(shared), dim(new.size))
+    scoring: dict[str, Any] = {
+        "scale": op.attr("scale", 0.0) or 1 / math.sqrt(new.size),
+        "window": max(window, 0),
+        "softcap": op.attr("softcap", 0.0),
+        "smooth": bool(op.attr("smooth_softmax", 0) == 1),
+    }
+    if not windowed and emitter.context.calls("hipc_cached_attention"):
+        shape = (q.shape[0], dim(shared), capacity, dim(new.size))
+        return _in_one(emitter, op, new, (past, valid), shape, scoring)[: op.outputs]
+    if rotates:
         cos, sin, given = op.input(7), op.input(8), op.optional(9)
         positions = _positions(emitter, past, (q.shape[0], length)) if given is None else given
         rotary: dict[str, Any] = {"size": new.size, "interleaved": bool(op.attr("rotary_interleaved", 0))}
         q = rotate(emitter, q, cos, sin, positions, heads=heads, first=q_first, **rotary)
         k = rotate(emitter, k, cos, sin, positions, heads=shared, first=k_first, **rotary)
         q_first = k_first = 0
-    elif not rotates:
+    else:
         op.ignore("rotary_interleaved")
-    window = op.attr("local_window_size", -1)
     keys, values = replace(new, k=k, k_first=k_first).updates
     if windowed:
-        heads_of = (q.shape[0], dim(shared), dim(new.size))
         cache = _windowed(emitter, op, (keys, values), (past_k, past_v), past, valid, window, heads_of)
     else:
-        capacity = everything if past_k is None else everything.maximum(past_k.shape[2])
         shape = (q.shape[0], dim(shared), capacity, dim(new.size))
-        if joined:
-            q, present_k, present_v = _rotate_and_append(emitter, op, new, past, shape)
-            q_first = 0
-        else:
-            present_k = append(emitter, keys[0], past_k, past, shape, keys[1])
-            present_v = append(emitter, values[0], past_v, past, shape, values[1])
+        present_k = append(emitter, keys[0], past_k, past, shape, keys[1])
+        present_v = append(emitter, values[0], past_v, past, shape, values[1])
         cache = Cache(present_k, present_v, past, valid, present_k, present_v)
     attributes: dict[str, Any] = {
         "q_heads": heads,
@@ -103,13 +108,9 @@ def convert_group_query_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tens
         "size": new.size,
         "v_size": new.size,
         "q_first": q_first,
-        "scale": op.attr("scale", 0.0) or 1 / math.sqrt(new.size),
         "causal": True,
-        "window": max(window, 0),
-        "softcap": op.attr("softcap", 0.0),
-        "smooth": bool(op.attr("smooth_softmax", 0) == 1),
+        **scoring,
     }
-    op.require(window == -1 or window > 0, f"local_window_size = {window}")
     inputs = {
         "q": q,
         "k": cache.k,
@@ -174,21 +175,31 @@ def _windowed(
     return Cache(staged_k, staged_v, held, filled, presents[0], presents[1])
 
 
-def _rotate_and_append(
-    emitter: Emitter, op: OnnxOp, new: Projections, past: Tensor, shape: Sequence[Dim]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Rotated queries, and both caches: `hip.rotary_append`, for runtimes where every launch counts."""
+def _in_one(
+    emitter: Emitter,
+    op: OnnxOp,
+    new: Projections,
+    lengths: tuple[Tensor, Tensor],
+    cache: Sequence[Dim],
+    scoring: dict[str, Any],
+) -> list[Tensor]:
+    """All of it as `hip.cached_attention`, for runtimes where every launch counts; `lengths`: before and after."""
+    rotates = bool(op.attr("do_rotary", 0))
     inputs = {
         "q": new.q,
         "k": new.k,
         "v": new.v,
-        "cos": op.input(7),
-        "sin": op.input(8),
-        "positions": op.optional(9),
+        "cos": op.input(7) if rotates else None,
+        "sin": op.input(8) if rotates else None,
+        "positions": op.optional(9) if rotates else None,
         "past_k": op.optional(3),
         "past_v": op.optional(4),
-        "lengths": past,
+        "past_lengths": lengths[0],
+        "lengths": lengths[1],
+        "bias": op.optional(10),
+        "sink": op.optional(11),
     }
+    interleaved = bool(op.attr("rotary_interleaved", 0))
     attributes: dict[str, Any] = {
         "q_heads": op.attr("num_heads"),
         "kv_heads": op.attr("kv_num_heads"),
@@ -196,12 +207,12 @@ def _rotate_and_append(
         "q_first": new.q_first,
         "k_first": new.k_first,
         "v_first": new.v_first,
-        "interleaved": bool(op.attr("rotary_interleaved", 0)),
+        "interleaved": interleaved,
+        **scoring,
     }
-    rotated = (*new.q.shape[:2], dim(attributes["q_heads"] * new.size))
-    shapes = [rotated, tuple(shape), tuple(shape)]
-    q, k, v = emitter.hip("hip.rotary_append", inputs, [new.q.dtype] * 3, shapes, **attributes)
-    return q, k, v
+    y = (*new.q.shape[:2], dim(attributes["q_heads"] * new.size))
+    shapes = [y, tuple(cache), tuple(cache)]
+    return emitter.hip("hip.cached_attention", inputs, [new.q.dtype] * 3, shapes, **attributes)
 
 
 def _refuse_variants(op: OnnxOp) -> None:

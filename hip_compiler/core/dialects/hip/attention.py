@@ -44,10 +44,10 @@ def _cache(shapes: OpShapes) -> Sequence[TensorSpec]:
     return (TensorSpec(destination_shape(shapes, "present"), input_dtype(shapes, "update")),)
 
 
-def _rotary_append(shapes: OpShapes) -> Sequence[TensorSpec]:
+def _cached_attention(shapes: OpShapes) -> Sequence[TensorSpec]:
     q, attributes, dtype = input_shape(shapes, "q"), shapes.attributes, input_dtype(shapes, "q")
-    rotated = TensorSpec((*q[:2], dim(attributes["q_heads"] * attributes["size"])), dtype)
-    return (rotated, *(TensorSpec(destination_shape(shapes, f"present_{word}"), dtype) for word in "kv"))
+    y = TensorSpec((*q[:2], dim(attributes["q_heads"] * attributes["size"])), dtype)
+    return (y, *(TensorSpec(destination_shape(shapes, f"present_{word}"), dtype) for word in "kv"))
 
 
 def _window(shapes: OpShapes) -> Sequence[TensorSpec]:
@@ -123,11 +123,24 @@ OPS: tuple[OpDef, ...] = (
         ),
     ),
     define(
-        "rotary_append",
-        "Rotates q and k, and appends k and v to their caches: rotary and kv_append of a decoder layer in one.",
-        ("q", "k", "v", "cos", "sin", "positions?", "past_k?", "past_v?", "lengths"),
-        ("rotated", "present_k", "present_v"),
-        _rotary_append,
+        "cached_attention",
+        "Causal attention of a decoder layer: q and k are rotated, k and v go into their caches, y attends to these.",
+        (
+            "q",
+            "k",
+            "v",
+            "cos?",
+            "sin?",
+            "positions?",
+            "past_k?",
+            "past_v?",
+            "past_lengths",
+            "lengths",
+            "bias?",
+            "sink?",
+        ),
+        ("y", "present_k", "present_v"),
+        _cached_attention,
         attributes=(
             attribute("q_heads", "int"),
             attribute("kv_heads", "int"),
@@ -136,18 +149,27 @@ OPS: tuple[OpDef, ...] = (
             attribute("k_first", "int", 0),
             attribute("v_first", "int", 0),
             attribute("interleaved", "bool", False),
+            attribute("scale", "float"),
+            attribute("window", "int", 0),
+            attribute("softcap", "float", 0.0),
+            attribute("smooth", "bool", False),
         ),
         rules=(
             element("q", ATTENTION_FLOATS),
-            same_element("q", "k", "v", "past_k", "past_v", "rotated", "present_k", "present_v"),
-            *(rank(name, 3, 3) for name in ("q", "k", "v", "rotated")),
+            same_element("q", "k", "v", "past_k", "past_v", "y", "present_k", "present_v"),
+            *(rank(name, 3, 3) for name in ("q", "k", "v", "y")),
             *(rank(name, 4, 4) for name in ("past_k", "past_v", "present_k", "present_v")),
             element("cos", ATTENTION_FLOATS),
             same_element("cos", "sin"),
             rank("cos", 2, 2),
             element("positions", ("i64",)),
+            element("past_lengths", ("i32",)),
             element("lengths", ("i32",)),
+            element("bias", (*ATTENTION_FLOATS, "i8")),
+            rank("bias", 1, 4),
+            element("sink", ATTENTION_FLOATS),
             positive("q_heads", "kv_heads", "size"),
+            _groups,
             _rotary_size,
         ),
     ),
