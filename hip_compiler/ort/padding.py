@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import onnx
-
-from hip_compiler.core.frontend.load import LoadedModel
 from hip_compiler.errors import ErrorCode, HipCompilerError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from hip_compiler.core.frontend.load import LoadedModel
 
 ARCHITECTURES = ("", "decoder", "other")
 """Values of the option `model_arch`; empty: a model is a decoder when it looks like one."""

@@ -218,7 +218,7 @@ class FunctionLowering:
 
     def _keep_time(self, op: Any) -> None:
         build = self._build
-        self._checked(build.call("hipc_time", [self._context, build.string(_place(op))], build.i32), op)
+        self._checked(build.call("hipc_time", [self._context, build.string(self._place(op))], build.i32), op)
 
     def _launch(self, op: Any) -> None:
         slots = self._argument_slots(self._kernels.slots(op))
