@@ -7,12 +7,12 @@ OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated bench provider-oldest genai clean
+.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated bench provider-oldest provider-everywhere genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install hip-compiler with its test tools
 
@@ -65,6 +65,10 @@ provider-oldest: $(STAMP) ## test the execution provider with the oldest ONNX Ru
 	@test -d $(VENV)/onnxruntime-$(OLDEST_ORT) || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --target $(VENV)/onnxruntime-$(OLDEST_ORT) onnxruntime==$(OLDEST_ORT)
 	@PYTHONPATH=$(VENV)/onnxruntime-$(OLDEST_ORT) $(BIN)/python -m pytest tests/ort tests/models/test_provider.py
+
+provider-everywhere: $(STAMP) ## build the execution provider's library for Windows, macOS and Linux
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[native]'
+	@$(BIN)/python -m kernels.provider x86_64-linux aarch64-linux x86_64-windows x86_64-macos aarch64-macos
 
 genai: $(STAMP) ## generate text through onnxruntime-genai, with our execution provider and without
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[llm-models]'

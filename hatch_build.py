@@ -39,12 +39,9 @@ def _has_compiler() -> bool:
 def copy_headers(target: Path) -> None:
     """Put what plugins are compiled with into a new folder: the runtime ABI, and what device kernels share."""
     shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    for folder in ("include", "device"):
-        for header in (ROOT / "kernels" / folder).rglob("*.h"):
-            place = target / header.relative_to(ROOT / "kernels" / folder)
-            place.parent.mkdir(exist_ok=True)
-            shutil.copy(header, place)
+    shutil.copytree(ROOT / "kernels" / "include", target)
+    for header in (ROOT / "kernels" / "device").glob("*.h"):
+        shutil.copy(header, target)
 
 
 class KernelBuildHook(BuildHookInterface[Any]):

@@ -22,6 +22,7 @@ class CompileOptions:
         verify_each: verify the IR after every pass.
         last_position: output `[batch, position, ...]`, such as logits, of which only the last position is computed;
             empty: none is cut.
+        profile: the program keeps how long each operator took; runs are slower, on GPUs much.
         cache: keep the artifact in the compile cache, and take it from there when nothing has changed.
         cache_dir: folder of the compile cache; None: HIPC_CACHE_DIR.
     """
@@ -36,5 +37,6 @@ class CompileOptions:
     dump_dir: Path | None = None
     verify_each: bool = True
     last_position: str = ""
+    profile: bool = False
     cache: bool = False
     cache_dir: Path | None = None

@@ -20,7 +20,7 @@ from hip_compiler.runtime.native_file import NativeArtifact, shared_numbers
 if TYPE_CHECKING:
     from hip_compiler.core.frontend.load import LoadedModel
 
-VERSION = 1
+VERSION = 2
 
 _Put = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
 
@@ -47,6 +47,7 @@ class _Program(ctypes.Structure):
         ("state", ctypes.c_void_p),
         ("compute", ctypes.c_void_p),
         ("last_error", ctypes.c_void_p),
+        ("events", ctypes.c_void_p),
     ]
 
 
@@ -121,6 +122,17 @@ def _model_of(request: _Request) -> LoadedModel:
     return receive(ctypes.string_at(request.model, request.model_bytes))
 
 
+def _padding(model: LoadedModel, settings: Settings) -> str:
+    """How prompts are padded; empty where they are not."""
+    from hip_compiler.ort.padding import decoder_of
+
+    multiple = settings.values["static_pad_prefill"]
+    if not multiple and settings.values["model_arch"] != "decoder":
+        return ""
+    decoder = decoder_of(model)
+    return decoder.words(multiple) if multiple > 1 else ""
+
+
 def _claim(request: Any, nodes: int, groups: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
         from hip_compiler.ort.claim import LEFT, claim
@@ -145,14 +157,17 @@ def _compile(request: Any, program: Any) -> int:
     def action(asked: _Request, settings: Settings) -> None:
         from hip_compiler.core.driver import compile_model
 
-        compiled = compile_model(_model_of(asked), settings.compile_options)
+        model = _model_of(asked)
+        padding = _padding(model, settings)
+        compiled = compile_model(model, settings.compile_options)
         loaded = load_folder(compiled.artifact, settings.placement)
         made = program.contents
         made.state = loaded.state.pointer
         made.compute = loaded.state.address(abi.COMPUTE)
         made.last_error = loaded.state.address(abi.LAST_ERROR)
+        made.events = loaded.state.find(abi.EVENTS)
         made.id = PROGRAMS.keep(loaded)
-        _answer(asked, " ".join(map(str, shared_numbers(compiled.artifact.metadata))))
+        _answer(asked, f"{' '.join(map(str, shared_numbers(compiled.artifact.metadata)))};{padding}")
 
     return _guarded(request, action)
 

@@ -10,10 +10,16 @@ from typing import Any
 from hip_compiler import knobs
 from hip_compiler.core.options import CompileOptions
 from hip_compiler.errors import ErrorCode, HipCompilerError
+from hip_compiler.ort.padding import ARCHITECTURES as MODEL_ARCHITECTURES
 from hip_compiler.registry.names import nearest
 from hip_compiler.runtime.state import Placement
+from hip_compiler.toolchain.device import ARCHITECTURES
 
 HOST = "host"
+SELECTED_ARCHITECTURE = "selected architecture"
+"""What the provider adds: the architecture of the GPU that the session was given. No option has such a name."""
+KEEP_TIMES = "keep times"
+"""As well: the program keeps how long each operator took."""
 
 
 def _flag(text: str) -> bool:
@@ -36,6 +42,12 @@ def _level(text: str) -> int:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.replace(";", ",").split(",") if word.strip())
+
+
+def _architecture(text: str) -> str:
+    if text not in MODEL_ARCHITECTURES:
+        raise ValueError(f"is {', '.join(word for word in MODEL_ARCHITECTURES if word)}")
+    return text
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,23 @@ OPTIONS: tuple[Option, ...] = (
     Option("cache_dir", "", str, "Folder that compiled models are kept in and taken from; empty: they are not kept."),
     Option("graph_capture", False, _flag, "Replay runs that repeat as one graph of the device.", gpu=True),
     Option("kv_share", True, _flag, "A cache that grows may stay in the buffer that is both its input and output."),
+    Option(
+        "host_accessible_inputs",
+        True,
+        _flag,
+        "Small inputs that are fed from the host go to pinned memory, not to the device; see below.",
+        gpu=True,
+    ),
     Option("strict", False, _flag, "A node that cannot be assigned is an error."),
+    Option(
+        "static_pad_prefill",
+        0,
+        _number,
+        "Prompts are padded to a multiple of so many tokens, so that runs of other lengths repeat; 0: not.",
+        gpu=True,
+    ),
+    Option("model_arch", "", _architecture, "Kind of model: decoder, other; empty: a decoder if it looks like one."),
+    Option("profile", "", str, "File for the times of nodes and operators; 0: no times of operators; see below."),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
 
@@ -80,9 +108,13 @@ class Settings:
 
     Attributes:
         values: value of every option, by name.
+        selected: architecture of the GPU that the session was given; empty: it was given none.
+        keep_times: the program keeps how long each operator took.
     """
 
     values: Mapping[str, Any]
+    selected: str = ""
+    keep_times: bool = False
 
     @property
     def compile_options(self) -> CompileOptions:
@@ -90,14 +122,19 @@ class Settings:
         given = self.values
         return CompileOptions(
             target=given["target"],
-            arch=given["arch"],
+            arch=given["arch"] or self._selected(),
             pipeline=given["pipeline"],
             plugins=given["plugins"],
             opt_level=given["opt_level"],
             verify_each=False,
+            profile=self.keep_times,
             cache=bool(given["cache_dir"]),
             cache_dir=Path(given["cache_dir"]).expanduser() if given["cache_dir"] else None,
         )
+
+    def _selected(self) -> tuple[str, ...]:
+        """The architecture of the session's GPU, where code can be made for just that one."""
+        return (self.selected,) if self.selected in ARCHITECTURES else ()
 
     @property
     def placement(self) -> Placement:
@@ -115,7 +152,10 @@ class Settings:
                 target has no use for.
         """
         values = {option.name: option.default for option in OPTIONS}
+        selected = texts.get(SELECTED_ARCHITECTURE, "")
         for name, text in texts.items():
+            if name in (SELECTED_ARCHITECTURE, KEEP_TIMES):
+                continue
             option = _BY_NAME.get(name)
             if option is None:
                 near = nearest(name, _BY_NAME)
@@ -124,13 +164,15 @@ class Settings:
                 values[name] = option.read(text)
             except ValueError as error:
                 raise _refused(f"option '{name}' {error}, not '{text}'", option.meaning) from None
+        if values["static_pad_prefill"] and values["model_arch"] == "other":
+            raise _refused("options static_pad_prefill and model_arch=other contradict each other", "leave one out")
         for option in OPTIONS:
             if option.gpu and values["target"] == HOST and values[option.name] != option.default:
                 raise _refused(
                     f"option '{option.name}' is one of GPU targets",
                     f"leave it out, or choose a target other than {HOST}",
                 )
-        return cls(values)
+        return cls(values, selected, KEEP_TIMES in texts)
 
 
 def _refused(what: str, hint: str) -> HipCompilerError:

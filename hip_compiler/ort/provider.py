@@ -16,15 +16,19 @@ PROVIDER = "HipExecutionProvider"
 LIBRARY = "libhip_ep.so"
 
 
-def register() -> list[Any]:
+def register(gpu: int | None = None) -> list[Any]:
     """Make the provider known to `onnxruntime`; more calls than one do no harm.
 
+    Args:
+        gpu: number of the GPU that sessions shall have their tensors on; None: they have them in memory of the host.
+
     Returns:
-        Its devices, for `SessionOptions.add_provider_for_devices(devices, options)`. From ONNX Runtime 1.25.1 on
+        The device, for `SessionOptions.add_provider_for_devices(devices, options)`. From ONNX Runtime 1.25.1 on
         `providers=["HipExecutionProvider"]` will do.
 
     Raises:
-        HipCompilerError: `HIPC0503`, when the library has not been built, or ONNX Runtime is too old or not installed.
+        HipCompilerError: `HIPC0503`, when the library has not been built, or ONNX Runtime is too old or not installed;
+            `HIPC0701`, when there is no such GPU.
     """
     try:
         import onnxruntime
@@ -40,12 +44,23 @@ def register() -> list[Any]:
             hint="install onnxruntime 1.23.1 or later",
         )
 
-    def devices() -> list[Any]:
-        return [device for device in onnxruntime.get_ep_devices() if device.ep_name == PROVIDER]
-
-    if not devices():
+    if not _devices(onnxruntime):
         onnxruntime.register_execution_provider_library(PROVIDER, str(path))
-    return devices()
+    found = {device.ep_metadata.get("device_id"): device for device in _devices(onnxruntime)}
+    chosen = found.get(None if gpu is None else str(gpu))
+    if chosen is None:
+        numbers = ", ".join(sorted(number for number in found if number is not None))
+        raise HipCompilerError(
+            ErrorCode.RUN_FAILED,
+            f"ONNX Runtime was shown no GPU {gpu}",
+            why=f"HIP has {numbers}" if numbers else "HIP, or a GPU, was not found when the provider was registered",
+            hint="hip-compiler doctor lists what there is",
+        )
+    return [chosen]
+
+
+def _devices(onnxruntime: Any) -> list[Any]:
+    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == PROVIDER]
 
 
 def library_path() -> Path:

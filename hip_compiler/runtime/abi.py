@@ -17,7 +17,8 @@ ENTRY_POINTS = (INIT, COMPUTE, CLEANUP, LAST_ERROR, METADATA)
 ARENA_BYTES = "hipc_arena_bytes"
 TRIM = "hipc_trim"
 BOUND_OUTPUT = "hipc_bound_output"
-SERVICES = (ARENA_BYTES, TRIM)
+EVENTS = "hipc_events"
+SERVICES = (ARENA_BYTES, TRIM, EVENTS)
 """Runtime functions that a session calls itself; the state of `inference_init` is the context they take."""
 
 INPUT_ERROR = 5

@@ -119,6 +119,8 @@ def link_shared(
         folders = sorted({str(Path(path).parent) for path in needed})
         command = [*linker, "-shared", "-o", str(output), f"--version-script={script}", *files, *needed]
         command += [*_language_libraries(), "-z", "defs", "-z", "now", "-z", "noexecstack", "--gc-sections"]
+        # An older runtime has not everything that a newer loader may ask for.
+        command += ["--undefined-version"]
         command += ["--hash-style=gnu", "--eh-frame-hdr", *(f"-rpath={path}" for path in folders)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:

@@ -47,6 +47,7 @@ HIPC_EXPORT void hipc_cleanup(hipc_context *context) {
   hipc_trim(context);
   pthread_mutex_destroy(&context->message_lock);
   free(context->symbols);
+  free(context->events);
   free(context);
 }
 

@@ -36,6 +36,8 @@ struct State {
   int64_t num_symbols;
   const char *const *symbol_names;
   int64_t num_symbol_names;
+  hipc_event *events;
+  int64_t num_events, capacity_events, last_time;
   pthread_mutex_t message_lock;
   char message[1024];
   alignas(ALIGNMENT) char nothing[ALIGNMENT];

@@ -137,6 +137,18 @@ int32_t hipc_read(hipc_context *context, void *host, const void *device, int64_t
 int32_t hipc_write(hipc_context *context, void *device, int64_t bits, int64_t bytes);
 int32_t hipc_copy(hipc_context *context, void *to, const void *from, int64_t bytes);
 
+// ---- runtime: times of operators, in programs that were compiled to keep them -----------------------------------
+// `place` ran from one time to another, in nanoseconds of the system's monotonic clock.
+typedef struct hipc_event {
+  const char *place;
+  int64_t begin, end;
+} hipc_event;
+// What ran since the last call was `place` ("/a/b (matmul)"); NULL: a run begins, and nothing is kept yet. On a GPU it waits
+// for the stream, and the run is not replayed. The text must outlive the context.
+int32_t hipc_time(hipc_context *context, const char *place);
+// What the last run kept, and how many there are; the memory is the context's.
+const hipc_event *hipc_events(hipc_context *context, int64_t *count);
+
 // ---- runtime: for operator implementations ----------------------------------------------------------------------
 // Keeps a message (printf-like: %s, %d, %lld) and returns `status`.
 int32_t hipc_error(hipc_context *context, int32_t status, const char *format, ...);

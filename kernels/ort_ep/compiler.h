@@ -5,7 +5,7 @@
 
 #include "hipc.h"
 
-#define HIP_EP_COMPILER_VERSION 1
+#define HIP_EP_COMPILER_VERSION 2
 
 extern "C" {
 
@@ -31,6 +31,7 @@ typedef struct hip_ep_program {
   void *state;
   int32_t (*compute)(void *state, const hipc_io *io);
   const char *(*last_error)(void *state);
+  const hipc_event *(*events)(void *state, int64_t *count);
 } hip_ep_program;
 
 typedef struct hip_ep_compiler {
@@ -40,7 +41,7 @@ typedef struct hip_ep_compiler {
   // nodes have no group, and why. Status 0, or the answer is the error.
   int32_t (*claim)(const hip_ep_request *, int64_t nodes, int32_t *groups);
   // Compiles a graph into this process. Status 0, and the answer is pairs of numbers, of an input and an output that may
-  // share memory; or the answer is the error.
+  // share memory, and behind a semicolon what Padding::read takes; or the answer is the error.
   int32_t (*compile)(const hip_ep_request *, hip_ep_program *program);
   // Compiles a graph to a native artifact; the answer is its path, and `release` deletes it. Status 0, or the answer is
   // the error.

@@ -1,9 +1,8 @@
 #include "context_node.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "system.h"
 
 namespace hip_ep {
 namespace {
@@ -58,50 +57,41 @@ OrtStatus *context_stem(const Api &api, const Settings &settings, const OrtGraph
   return nullptr;
 }
 
-bool copy(int from, int to) {
+bool copy(FILE *from, FILE *to) {
   Array<char> block;
   if (!block.resize(1 << 20)) return false;
-  for (;;) {
-    ssize_t got = read(from, block.data, block.size);
-    if (got <= 0) return got == 0;
-    for (ssize_t done = 0; done < got;) {
-      ssize_t written = write(to, block.data + done, (size_t)(got - done));
-      if (written <= 0) return false;
-      done += written;
-    }
-  }
+  while (size_t got = fread(block.data, 1, block.size, from))
+    if (fwrite(block.data, 1, got, to) != got) return false;
+  return !ferror(from);
 }
 
 // Copies a file under a private name that is renamed once it is whole.
 OrtStatus *copy_file(const Api &api, const char *from, const char *to) {
   Bytes part;
-  part.print("%s.%d.partial", to, (int)getpid());
-  int in = open(from, O_RDONLY | O_CLOEXEC), out = open(part.text(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  bool done = in >= 0 && out >= 0 && copy(in, out);
-  if (in >= 0) close(in);
-  if (out >= 0) done = !close(out) && done;
+  part.print("%s.%d.partial", to, process_number());
+  FILE *in = fopen(from, "rb"), *out = fopen(part.text(), "wb");
+  bool done = in && out && copy(in, out);
+  if (in) fclose(in);
+  if (out) done = !fclose(out) && done;
   if (done && !rename(part.text(), to)) return nullptr;
   OrtStatus *status = api.fail("hip-compiler: the native artifact cannot be written to %s: %s", to, strerror(errno));
-  unlink(part.text());
+  remove(part.text());
   return status;
 }
 
 OrtStatus *read_file(const Api &api, const char *path, Array<char> &out, size_t *size) {
-  struct stat status;
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  bool done = file >= 0 && !fstat(file, &status);
-  if (done && (size_t)status.st_size > MAX_EMBEDDED) {
-    close(file);
-    return api.fail("hip-compiler: the compiled model has %lld bytes, which cannot be embedded; "
-                    "set ep.context_embed_mode=0", (long long)status.st_size);
+  FILE *file = fopen(path, "rb");
+  bool done = file && !fseek(file, 0, SEEK_END);
+  long length = done ? ftell(file) : -1;
+  done = length >= 0 && !fseek(file, 0, SEEK_SET);
+  if (done && (size_t)length > MAX_EMBEDDED) {
+    fclose(file);
+    return api.fail("hip-compiler: the compiled model has %ld bytes, which cannot be embedded; "
+                    "set ep.context_embed_mode=0", length);
   }
-  done = done && out.resize((size_t)status.st_size);
-  for (*size = 0; done && *size < (size_t)status.st_size;) {
-    ssize_t got = read(file, out.data + *size, (size_t)status.st_size - *size);
-    done = got > 0;
-    *size += done ? (size_t)got : 0;
-  }
-  if (file >= 0) close(file);
+  *size = done ? (size_t)length : 0;
+  done = done && out.resize(*size) && fread(out.data, 1, *size, file) == *size;
+  if (file) fclose(file);
   return done ? nullptr : api.fail("hip-compiler: %s cannot be read: %s", path, strerror(errno));
 }
 
@@ -147,6 +137,7 @@ bool is_context(const Api &api, const OrtNode *node) {
 
 OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph *graph, const OrtNode *fused, size_t number,
                         const char *path, OrtNode **made) {
+  if (!NativeModel::LOADS) return api.fail("HIPC0200: context models are made on Linux");
   Array<const OrtValueInfo *> infos;
   Array<const char *> inputs, outputs;
   TRY(list(api, api.Node_GetNumInputs, api.Node_GetInputs, fused, infos));
@@ -181,6 +172,7 @@ OrtStatus *make_context(const Api &api, const Settings &settings, const OrtGraph
 
 OrtStatus *load_context(const Api &api, const Settings &settings, const OrtGraph *graph, const OrtNode *node,
                         NativeModel **loaded) {
+  if (!NativeModel::LOADS) return api.fail("HIPC0601: compiled models are native artifacts of Linux, which this system cannot load");
   Bytes mode, contents, path, why;
   TRY(read_attribute(api, node, "embed_mode", ORT_INT, mode));
   TRY(read_attribute(api, node, "ep_cache_context", ORT_STRING, contents));

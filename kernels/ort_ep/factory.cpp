@@ -1,10 +1,11 @@
 // What ONNX Runtime and hip-compiler call by name.
+#include "factory.h"
+
 #include "provider.h"
 
 namespace hip_ep {
 namespace {
 
-constexpr uint32_t VENDOR_ID = 0x1002;
 // Kept as a copy. Sessions are made while Python is there; it takes the compiler away before it ends.
 hip_ep_compiler compiler;
 
@@ -17,11 +18,11 @@ struct Runtime : Heap {
 };
 
 Runtime *runtimes;
-pthread_mutex_t runtimes_lock = PTHREAD_MUTEX_INITIALIZER;
+Lock runtimes_lock;
 
 // NULL, when the runtime is too old or memory ran out.
 const Api *api_of_runtime(const OrtApiBase *base) {
-  pthread_mutex_lock(&runtimes_lock);
+  Held held(runtimes_lock);
   Runtime *found = runtimes;
   while (found && found->base != base) found = found->next;
   if (!found && (found = new Runtime)) {
@@ -34,46 +35,44 @@ const Api *api_of_runtime(const OrtApiBase *base) {
       found = nullptr;
     }
   }
-  pthread_mutex_unlock(&runtimes_lock);
   return found ? &found->api : nullptr;
 }
 
-struct Factory : OrtEpFactory, Heap {
-  const Api *api;
-  int users; // the registration and the providers of sessions: the last one takes the factory along
-};
-
-void leave(OrtEpFactory *factory) {
-  auto left = (Factory *)factory;
-  if (!__atomic_sub_fetch(&left->users, 1, __ATOMIC_ACQ_REL)) delete left;
-}
-
-const Api &api_of(OrtEpFactory *factory) { return *((Factory *)factory)->api; }
-
-OrtStatus *supported_devices(OrtEpFactory *factory, const OrtHardwareDevice *const *devices, size_t count, OrtEpDevice **out,
+OrtStatus *supported_devices(OrtEpFactory *self, const OrtHardwareDevice *const *devices, size_t count, OrtEpDevice **out,
                              size_t max, size_t *made) {
-  const Api &api = api_of(factory);
+  auto &factory = *(Factory *)self;
+  const Api &api = *factory.api;
   *made = 0;
   for (size_t i = 0; i < count && *made < max; i++) {
     if (api.HardwareDevice_Type(devices[i]) != ORT_CPU) continue;
-    TRY(api.CreateEpDevice(factory, devices[i], nullptr, nullptr, out + *made));
+    TRY(api.CreateEpDevice(&factory, devices[i], nullptr, nullptr, out + *made));
     ++*made;
   }
-  return nullptr;
+  return add_gpus(factory, devices, count, out, max, made);
 }
 
-OrtStatus *create_ep(OrtEpFactory *factory, const OrtHardwareDevice *const *, const OrtKeyValuePairs *const *, size_t,
-                     const OrtSessionOptions *options, const OrtLogger *logger, OrtEp **out) {
-  const Api &api = api_of(factory);
-  auto provider = new Provider(api, logger);
+OrtStatus *create_ep(OrtEpFactory *self, const OrtHardwareDevice *const *, const OrtKeyValuePairs *const *facts,
+                     size_t count, const OrtSessionOptions *options, const OrtLogger *logger, OrtEp **out) {
+  auto &factory = *(Factory *)self;
+  const Api &api = *factory.api;
+  auto provider = new Provider(factory, logger);
   if (!provider) return api.no_memory();
   *out = provider;
-  __atomic_add_fetch(&((Factory *)factory)->users, 1, __ATOMIC_RELAXED);
+  factory.enter();
+  Selection selection;
+  for (size_t i = 0; i < count; i++) {
+    const char *number = facts && facts[i] ? api.GetKeyValue(facts[i], "device_id") : nullptr;
+    if (!number)
+      selection.host = true;
+    else if (selection.count < Gpus::MAX)
+      selection.gpus[selection.count++] = atoi(number);
+  }
   // An error here would be a session on the CPU without a word: the provider tells of it when it compiles.
-  if (OrtStatus *status = provider->settings.read(api, options)) {
+  if (OrtStatus *status = provider->settings.read(factory, options, selection)) {
     provider->settings.trouble.add(api.GetErrorMessage(status));
     api.ReleaseStatus(status);
   }
+  provider->take_profile_option();
   return nullptr;
 }
 
@@ -120,22 +119,20 @@ HIP_EP_EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base,
   factory->GetVersion = [](const OrtEpFactory *) { return (const char *)HIP_EP_VERSION; };
   factory->GetSupportedDevices = supported_devices;
   factory->CreateEp = create_ep;
-  factory->users = 1;
+  factory->gpus = Gpus::open();
   factory->ReleaseEp = [](OrtEpFactory *factory, OrtEp *ep) {
     delete (Provider *)ep;
-    leave(factory);
+    ((Factory *)factory)->leave();
   };
   factory->ValidateCompiledModelCompatibilityInfo = validate;
-  // Tensors are in host memory, so there is nothing to allocate or copy.
-  factory->CreateAllocator = [](OrtEpFactory *, const OrtMemoryInfo *, const OrtKeyValuePairs *, OrtAllocator **allocator) {
-    *allocator = nullptr;
-    return (OrtStatus *)nullptr;
+  factory->CreateAllocator = [](OrtEpFactory *self, const OrtMemoryInfo *info, const OrtKeyValuePairs *, OrtAllocator **out) {
+    return create_allocator(*(Factory *)self, info, false, out);
   };
-  factory->ReleaseAllocator = [](OrtEpFactory *, OrtAllocator *) {};
-  factory->CreateDataTransfer = [](OrtEpFactory *, void **transfer) {
-    *transfer = nullptr;
-    return (OrtStatus *)nullptr;
+  factory->ReleaseAllocator = [](OrtEpFactory *, OrtAllocator *allocator) { release_allocator(allocator); };
+  factory->CreateDataTransfer = [](OrtEpFactory *self, OrtDataTransfer **out) {
+    return create_data_transfer(*(Factory *)self, out);
   };
+  // A run is complete when it returns, and so are copies: there are no streams to hand out.
   factory->IsStreamAware = [](const OrtEpFactory *) { return false; };
   factory->CreateSyncStreamForDevice = [](OrtEpFactory *, const OrtMemoryDevice *, const OrtKeyValuePairs *, void **stream) {
     *stream = nullptr;
@@ -147,7 +144,7 @@ HIP_EP_EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base,
 }
 
 HIP_EP_EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory) {
-  leave(factory);
+  ((Factory *)factory)->leave();
   return nullptr;
 }
 

@@ -1,5 +1,7 @@
 #include "fused_node.h"
 
+#include "factory.h"
+
 namespace hip_ep {
 namespace {
 
@@ -38,11 +40,11 @@ void release_state(OrtNodeComputeInfo *, void *) {}
 
 FusedNode::~FusedNode() {
   delete native;
+  delete padding;
   // A compiler that is gone has taken its programs with it.
   const hip_ep_compiler *compiler = registered_compiler();
   if (compiler && program.id) compiler->release(program.id);
   if (compiler && linked) compiler->release(linked);
-  pthread_mutex_destroy(&lock);
 }
 
 OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
@@ -58,7 +60,9 @@ OrtStatus *FusedNode::prepare(const Api &functions, const OrtNode *node) {
   size_t count = 0;
   TRY(list(*api, api->Node_GetNumInputs, api->Node_GetInputs, node, infos));
   TRY(api->Node_GetNumOutputs(node, &count));
-  if (!inputs.resize(infos.size) || !details.resize(infos.size) || !outputs.resize(count)) return api->no_memory();
+  if (!inputs.resize(infos.size) || !details.resize(infos.size) || !outputs.resize(count) ||
+      !on_device.resize(infos.size))
+    return api->no_memory();
   for (size_t i = 0; i < infos.size; i++)
     if (infos[i]) TRY(element_type(*api, infos[i], &inputs[i].dtype));
   return nullptr;
@@ -73,6 +77,12 @@ void FusedNode::share(const char *pairs) {
   }
 }
 
+OrtStatus *FusedNode::pad(const char *words) {
+  if (!*words) return nullptr;
+  padding = new Padding();
+  return padding && padding->read(words) ? nullptr : api->no_memory();
+}
+
 void FusedNode::use(NativeModel *model) {
   native = model;
   Bytes pairs;
@@ -81,6 +91,7 @@ void FusedNode::use(NativeModel *model) {
   program.state = native->state;
   program.compute = native->compute;
   program.last_error = native->last_error;
+  program.events = native->events;
 }
 
 OrtStatus *FusedNode::load() {
@@ -97,10 +108,12 @@ OrtStatus *FusedNode::load() {
 }
 
 OrtStatus *FusedNode::run(OrtKernelContext *context) {
-  pthread_mutex_lock(&lock);
+  Held held(lock);
+  int64_t begin = profile && profile->wanted() ? now() : 0;
   kernel = context;
   failure = later.size ? load() : nullptr;
   if (!failure) failure = take_inputs();
+  if (!failure && padding) failure = padding->begin(*api, gpus, gpu, inputs, on_device);
   if (!failure) {
     memset(outputs.data, 0, outputs.size * sizeof(Output));
     hipc_io io = {};
@@ -108,19 +121,51 @@ OrtStatus *FusedNode::run(OrtKernelContext *context) {
     io.num_inputs = (int64_t)inputs.size;
     io.allocator = this;
     io.alloc_output = allocate;
+    io.inputs_on_device = gpus ? on_device.data : nullptr;
+    io.outputs_on_device = gpus != nullptr;
     int32_t status = program.compute(program.state, &io);
     if (status && !failure)
       failure = api->fail("hip-compiler: the run of %s failed with status %d: %s", name.text(), status,
                           program.last_error(program.state));
-    for (Output &output : outputs) {
-      if (output.staged && !failure) memcpy(output.given, output.staged, output.bytes);
-      free(output.staged);
-    }
+    OrtStatus *finished = finish_outputs(failure != nullptr);
+    if (!failure) failure = finished;
   }
   OrtStatus *result = failure;
   failure = nullptr;
-  pthread_mutex_unlock(&lock);
+  if (begin && !result) {
+    int64_t count = 0, end = now();
+    const hipc_event *events = program.events ? program.events(program.state, &count) : nullptr;
+    profile->add(name.text(), begin, end, events, count);
+  }
   return result;
+}
+
+// Copies outputs that were made elsewhere to where they belong, and gives that memory back.
+OrtStatus *FusedNode::finish_outputs(bool failed) {
+  OrtStatus *status = nullptr;
+  for (size_t i = 0; i < outputs.size; i++) {
+    OrtStatus *one = finish_output(i, failed || status);
+    if (one) status = one;
+  }
+  return status;
+}
+
+OrtStatus *FusedNode::finish_output(size_t index, bool failed) {
+  Output &output = outputs[index];
+  if (!output.staged) return nullptr;
+  int32_t error = 0;
+  if (!failed && output.bytes && output.padded) {
+    error = padding->finish((int32_t)index, output.axis, output.rank, output.shape, output.wanted, output.element, output.given,
+                            output.to_host);
+  } else if (!failed && output.bytes && gpus) {
+    error = gpus->copy(gpu, output.to_host ? Gpus::TO_HOST : Gpus::WITHIN, output.given, output.staged, output.bytes);
+    if (!error) error = gpus->finish(gpu);
+  } else if (!failed && output.bytes) {
+    memcpy(output.given, output.staged, output.bytes);
+  }
+  if (!output.padded && gpus) gpus->give(gpu, output.staged, false);
+  if (!output.padded && !gpus) give_aligned(output.staged);
+  return error ? api->fail("hip-compiler: output %zu of %s cannot be copied: error %d", index, name.text(), error) : nullptr;
 }
 
 OrtStatus *FusedNode::take_inputs() {
@@ -141,10 +186,17 @@ OrtStatus *FusedNode::take_inputs() {
     const void *data = nullptr;
     TRY(api->GetTensorData(value, &data));
     tensor.data = (void *)data;
+    if (gpus) {
+      // Results of nodes on the CPU come in memory of the host, and small inputs in pinned memory.
+      const OrtMemoryDevice *place = api->Value_GetMemoryDevice(value);
+      on_device[i] = api->MemoryDevice_GetDeviceType(place) == ORT_GPU &&
+                     api->MemoryDevice_GetMemoryType(place) != ORT_HOST_ACCESSIBLE && !gpus->is_pinned(data);
+    }
     tensor.rank = (int32_t)rank;
     int64_t elements = 1;
     for (size_t axis = rank; axis-- > 0; elements *= tensor.shape[axis]) tensor.strides[axis] = elements;
     details[i].bytes = (size_t)elements * element_bytes(tensor.dtype);
+    if (details[i].bytes && !data) return api->fail("hip-compiler: input %zu of %s has no memory: it ran out", i, name.text());
   }
   return nullptr;
 }
@@ -160,21 +212,52 @@ void *FusedNode::output_memory(int32_t index, int32_t dtype, int32_t rank, const
     failure = api->fail("hip-compiler: %s has no output %d", name.text(), index);
     return nullptr;
   }
-  failure = api->KernelContext_GetOutput(kernel, (size_t)index, shape, (size_t)rank, &value);
+  Output &output = outputs[(size_t)index];
+  const int64_t *wanted = shape;
+  if (padding && padding->active()) {
+    output.axis = padding->cut(index, rank, shape, output.wanted);
+    output.padded = output.axis >= 0;
+    if (output.axis < -1) {
+      failure = api->fail("hip-compiler: output %d of %s is not one per token: leave static_pad_prefill out", index, name.text());
+      return nullptr;
+    }
+    wanted = output.wanted;
+  }
+  for_outputs() = true;
+  failure = api->KernelContext_GetOutput(kernel, (size_t)index, wanted, (size_t)rank, &value);
+  for_outputs() = false;
   if (!failure && value) failure = api->GetTensorMutableData(value, &memory);
   if (failure) return nullptr;
-  size_t bytes = element_bytes(dtype);
+  size_t element = element_bytes(dtype), bytes = element;
   for (int32_t axis = 0; axis < rank; axis++) bytes *= (size_t)shape[axis];
   if (!bytes) return nothing;
+  if (value && !memory) {
+    // ONNX Runtime makes tensors of what an allocator does not have.
+    failure = api->fail("hip-compiler: output %d of %s: memory ran out, %zu bytes were asked for", index, name.text(), bytes);
+    return nullptr;
+  }
+  bool on_host = gpus && value && api->MemoryDevice_GetDeviceType(api->Value_GetMemoryDevice(value)) != ORT_GPU;
   // Memory of the caller's may be aligned to less, or hold an input that is still to be read. An output that nobody
   // asked for has none.
-  if (memory && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
+  if (memory && !on_host && !output.padded && (uintptr_t)memory % ALIGNMENT == 0 && !overlaps_input((const char *)memory, bytes, index, shape, rank))
     return memory;
-  Output &output = outputs[(size_t)index];
-  if (posix_memalign(&output.staged, ALIGNMENT, bytes)) output.staged = nullptr;
-  output.given = memory ? memory : output.staged;
+  output.given = memory;
   output.bytes = memory ? bytes : 0;
-  if (!output.staged) failure = api->no_memory();
+  output.to_host = on_host;
+  if (output.padded) {
+    output.rank = rank;
+    output.element = element;
+    memcpy(output.shape, shape, (size_t)rank * sizeof *shape);
+    output.staged = padding->memory(index, bytes);
+    if (!output.staged) failure = api->no_memory();
+    return output.staged;
+  }
+  if (!stage(output, bytes)) failure = api->no_memory();
+  return output.staged;
+}
+
+bool FusedNode::stage(Output &output, size_t bytes) {
+  output.staged = gpus ? gpus->take(gpu, bytes, false) : take_aligned(ALIGNMENT, bytes);
   return output.staged;
 }
 

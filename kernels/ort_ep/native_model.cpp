@@ -1,5 +1,7 @@
 #include "native_model.h"
 
+#ifdef __linux__
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -183,6 +185,7 @@ bool NativeModel::load(const char *target, const hipc_fs &placement, Bytes &why)
   compute = (int32_t(*)(void *, const hipc_io *))dlsym(library, "inference_compute");
   cleanup = (void (*)(void *))dlsym(library, "inference_cleanup");
   last_error = (const char *(*)(void *))dlsym(library, "inference_last_error");
+  events = (const hipc_event *(*)(void *, int64_t *))dlsym(library, "hipc_events");
   if (!init || !compute || !cleanup || !last_error) {
     why.print("it lacks an entry point of the runtime ABI");
     return false;
@@ -242,3 +245,18 @@ const void *NativeModel::map(void *self, const char *name, int64_t *size) {
 }
 
 } // namespace hip_ep
+
+#else
+
+namespace hip_ep {
+
+NativeModel::~NativeModel() {}
+bool NativeModel::open_file(const char *, const char *, const hipc_fs &, Bytes &why) { return why.add("this is not Linux"), false; }
+bool NativeModel::open_memory(const char *, size_t, const char *, const hipc_fs &, Bytes &why) {
+  return why.add("this is not Linux"), false;
+}
+void NativeModel::shared(Bytes &) const {}
+
+} // namespace hip_ep
+
+#endif

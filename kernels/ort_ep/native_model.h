@@ -8,9 +8,16 @@ namespace hip_ep {
 
 class NativeModel : public Heap {
 public:
+  // Artifacts are shared libraries of Linux; elsewhere none is ever open.
+#ifdef __linux__
+  static constexpr bool LOADS = true;
+#else
+  static constexpr bool LOADS = false;
+#endif
   void *state = nullptr;
   int32_t (*compute)(void *, const hipc_io *) = nullptr;
   const char *(*last_error)(void *) = nullptr;
+  const hipc_event *(*events)(void *, int64_t *) = nullptr; // NULL: it was made by an older version
 
   ~NativeModel();
 

@@ -24,7 +24,11 @@ struct OrtRunOptions;
 struct OrtLogger;
 struct OrtMemoryInfo;
 struct OrtMemoryDevice;
+struct OrtSyncStream;
+struct OrtProfilingEvent;
+struct OrtProfilingEvents;
 struct OrtAllocator;
+struct OrtDataTransfer;
 struct OrtEp;
 struct OrtEpFactory;
 
@@ -37,7 +41,10 @@ constexpr uint32_t ORT_ABI = 23; // that of 1.23, the oldest runtime supported
 
 enum OrtErrorCode { ORT_FAIL = 1 }; // ORT_EP_FAIL (11) makes Python run the model on the CPU without a word
 enum OrtLogLevel { ORT_INFO = 1, ORT_WARNING = 2 };
-enum OrtHardwareType { ORT_CPU = 0 };
+enum OrtHardwareType { ORT_CPU = 0, ORT_GPU = 1 }; // the same numbers say where memory is
+enum OrtMemoryType { ORT_DEVICE_MEMORY = 0, ORT_HOST_ACCESSIBLE = 5 };
+enum OrtAllocatorType { ORT_DEVICE_ALLOCATOR = 0 };
+enum OrtEventCategory { ORT_KERNEL_EVENT = 2 };
 enum OrtAttributeType { ORT_INT = 1, ORT_INTS, ORT_FLOAT, ORT_FLOATS, ORT_STRING, ORT_STRINGS, ORT_GRAPH, ORT_TENSOR };
 enum OrtCompatibility { ORT_OPTIMAL = 1, ORT_PREFER_RECOMPILATION = 2, ORT_UNSUPPORTED = 3 };
 
@@ -61,6 +68,7 @@ struct OrtNodeFusionOptions {
   X(KernelContext_GetInput, 90, OrtStatus *, (const OrtKernelContext *, size_t, const OrtValue **))                    \
   X(KernelContext_GetOutput, 91, OrtStatus *, (OrtKernelContext *, size_t, const int64_t *, size_t, OrtValue **))      \
   X(ReleaseStatus, 93, void, (OrtStatus *))                                                                            \
+  X(ReleaseMemoryInfo, 94, void, (OrtMemoryInfo *))                                                                    \
   X(ReleaseValue, 96, void, (OrtValue *))                                                                              \
   X(ReleaseTensorTypeAndShapeInfo, 99, void, (OrtTensorTypeAndShapeInfo *))                                            \
   X(CreateOpAttr, 211, OrtStatus *, (const char *, const void *, int length, int type, OrtOpAttr **))                  \
@@ -71,11 +79,18 @@ struct OrtNodeFusionOptions {
   X(GetValueInfoName, 289, OrtStatus *, (const OrtValueInfo *, const char **))                                         \
   X(GetValueInfoTypeInfo, 290, OrtStatus *, (const OrtValueInfo *, const OrtTypeInfo **))                              \
   X(GetModelEditorApi, 291, const void *, ())                                                                          \
+  X(CreateKeyValuePairs, 295, void, (OrtKeyValuePairs **))                                                             \
+  X(AddKeyValuePair, 296, void, (OrtKeyValuePairs *, const char *key, const char *value))                              \
+  X(GetKeyValue, 297, const char *, (const OrtKeyValuePairs *, const char *key))                                       \
   X(GetKeyValuePairs, 298, void, (const OrtKeyValuePairs *, const char *const **, const char *const **, size_t *))     \
   X(ReleaseKeyValuePairs, 300, void, (OrtKeyValuePairs *))                                                             \
   X(HardwareDevice_Type, 307, int, (const OrtHardwareDevice *))                                                        \
+  X(HardwareDevice_VendorId, 308, uint32_t, (const OrtHardwareDevice *))                                               \
   X(GetEpApi, 317, const void *, ())                                                                                   \
   X(GetTensorSizeInBytes, 318, OrtStatus *, (const OrtValue *, size_t *))                                              \
+  X(CreateMemoryInfo_V2, 320, OrtStatus *,                                                                             \
+    (const char *name, int device_type, uint32_t vendor, int32_t device, int memory_type, size_t alignment,            \
+     int allocator_type, OrtMemoryInfo **))                                                                            \
   X(ValueInfo_GetInitializerValue, 326, OrtStatus *, (const OrtValueInfo *, const OrtValue **))                        \
   X(ValueInfo_IsConstantInitializer, 331, OrtStatus *, (const OrtValueInfo *, bool *))                                 \
   X(ValueInfo_IsFromOuterScope, 332, OrtStatus *, (const OrtValueInfo *, bool *))                                      \
@@ -117,7 +132,29 @@ struct OrtNodeFusionOptions {
   X(CreateEpDevice, 0, OrtStatus *,                                                                                    \
     (OrtEpFactory *, const OrtHardwareDevice *, const OrtKeyValuePairs *, const OrtKeyValuePairs *, OrtEpDevice **))   \
   X(EpGraphSupportInfo_AddNodesToFuse, 2, OrtStatus *,                                                                 \
-    (OrtEpGraphSupportInfo *, const OrtNode *const *, size_t, const OrtNodeFusionOptions *))
+    (OrtEpGraphSupportInfo *, const OrtNode *const *, size_t, const OrtNodeFusionOptions *))                           \
+  X(EpDevice_AddAllocatorInfo, 5, OrtStatus *, (OrtEpDevice *, const OrtMemoryInfo *))                                 \
+  X(MemoryInfo_GetMemoryDevice, 6, const OrtMemoryDevice *, (const OrtMemoryInfo *))                                   \
+  X(Value_GetMemoryDevice, 7, const OrtMemoryDevice *, (const OrtValue *))                                             \
+  X(MemoryDevice_GetDeviceType, 9, int, (const OrtMemoryDevice *))                                                     \
+  X(MemoryDevice_GetMemoryType, 10, int, (const OrtMemoryDevice *))                                                    \
+  X(MemoryDevice_GetVendorId, 11, uint32_t, (const OrtMemoryDevice *))                                                 \
+  X(MemoryDevice_GetDeviceId, 12, uint32_t, (const OrtMemoryDevice *))
+
+// Of 1.24 and later.
+#define ORT_EP_API_24(X)                                                                                               \
+  X(CreateHardwareDevice, 16, OrtStatus *,                                                                             \
+    (int type, uint32_t vendor, uint32_t device, const char *vendor_name, const OrtKeyValuePairs *, OrtHardwareDevice **)) \
+  X(ReleaseHardwareDevice, 17, void, (OrtHardwareDevice *))
+
+// Of 1.25 and later.
+#define ORT_EP_API_25(X)                                                                                               \
+  X(CreateProfilingEvent, 65, OrtStatus *,                                                                             \
+    (int category, int32_t process, int32_t thread, const char *name, int64_t start_us, int64_t duration_us,           \
+     const char *const *keys, const char *const *values, size_t, OrtProfilingEvent **))                                \
+  X(ReleaseProfilingEvent, 66, void, (OrtProfilingEvent *))                                                            \
+  X(ProfilingEventsContainer_AddEvents, 72, OrtStatus *,                                                               \
+    (OrtProfilingEvents *, const OrtProfilingEvent *const *, size_t))
 
 #define ORT_MODEL_EDITOR_API(X)                                                                                        \
   X(CreateNode, 6, OrtStatus *,                                                                                        \
@@ -125,6 +162,33 @@ struct OrtNodeFusionOptions {
      size_t, OrtOpAttr **attributes, size_t, OrtNode **))
 
 // ---- what the provider fills in; a runtime reads as many members as the version says ---------------------------------
+struct OrtAllocator {
+  uint32_t version;
+  void *(*Alloc)(OrtAllocator *, size_t);
+  void (*Free)(OrtAllocator *, void *);
+  const OrtMemoryInfo *(*Info)(const OrtAllocator *);
+  void *(*Reserve)(OrtAllocator *, size_t);
+  OrtStatus *(*GetStats)(const OrtAllocator *, OrtKeyValuePairs **);
+  void *(*AllocOnStream)(OrtAllocator *, size_t, OrtSyncStream *);
+  void *later[4];
+};
+
+struct OrtDataTransfer {
+  uint32_t ort_version_supported;
+  void (*Release)(OrtDataTransfer *);
+  bool (*CanCopy)(const OrtDataTransfer *, const OrtMemoryDevice *from, const OrtMemoryDevice *to);
+  OrtStatus *(*CopyTensors)(OrtDataTransfer *, const OrtValue **from, OrtValue **to, OrtSyncStream **, size_t);
+};
+
+struct OrtEpProfiler {
+  uint32_t ort_version_supported;
+  void (*Release)(OrtEpProfiler *);
+  OrtStatus *(*StartProfiling)(OrtEpProfiler *, int64_t since_start_ns);
+  OrtStatus *(*StartEvent)(OrtEpProfiler *, uint64_t number);
+  OrtStatus *(*StopEvent)(OrtEpProfiler *, uint64_t number, const OrtProfilingEvent *);
+  OrtStatus *(*EndProfiling)(OrtEpProfiler *, OrtProfilingEvents *);
+};
+
 struct OrtNodeComputeInfo {
   uint32_t ort_version_supported;
   OrtStatus *(*CreateState)(OrtNodeComputeInfo *, OrtNodeComputeContext *, void **);
@@ -146,7 +210,14 @@ struct OrtEp {
   OrtStatus *(*CreateAllocator)(OrtEp *, const OrtMemoryInfo *, OrtAllocator **);
   OrtStatus *(*CreateSyncStreamForDevice)(OrtEp *, const OrtMemoryDevice *, void **);
   const char *(*GetCompiledModelCompatibilityInfo)(OrtEp *, const OrtGraph *);
-  void *later[16]; // members of later versions: none
+  // Of 1.24 and 1.25.
+  OrtStatus *(*GetKernelRegistry)(OrtEp *, const void **);
+  OrtStatus *(*IsConcurrentRunSupported)(OrtEp *, bool *);
+  OrtStatus *(*Sync)(OrtEp *);
+  OrtStatus *(*CreateProfiler)(OrtEp *, OrtEpProfiler **);
+  void *of_26_and_27[6];
+  OrtStatus *(*GetDefaultMemoryDevice)(const OrtEp *, const OrtMemoryDevice **); // 1.27
+  void *later[16];
 };
 
 struct OrtEpFactory {
@@ -163,7 +234,7 @@ struct OrtEpFactory {
                                                        const char *, int *);
   OrtStatus *(*CreateAllocator)(OrtEpFactory *, const OrtMemoryInfo *, const OrtKeyValuePairs *, OrtAllocator **);
   void (*ReleaseAllocator)(OrtEpFactory *, OrtAllocator *);
-  OrtStatus *(*CreateDataTransfer)(OrtEpFactory *, void **);
+  OrtStatus *(*CreateDataTransfer)(OrtEpFactory *, OrtDataTransfer **);
   bool (*IsStreamAware)(const OrtEpFactory *);
   OrtStatus *(*CreateSyncStreamForDevice)(OrtEpFactory *, const OrtMemoryDevice *, const OrtKeyValuePairs *, void **);
   void *later[16];

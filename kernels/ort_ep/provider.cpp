@@ -59,13 +59,45 @@ OrtStatus *is_subgraph(const Api &api, const OrtGraph *graph, bool *result) {
 
 } // namespace
 
-Provider::Provider(const Api &api, const OrtLogger *logger) : OrtEp{}, api(api), logger(logger) {
-  ort_version_supported = ORT_ABI;
+Provider::Provider(Factory &factory, const OrtLogger *logger)
+    : OrtEp{}, factory(factory), api(*factory.api), logger(logger) {
+  ort_version_supported = api.since(27) ? 27 : api.since(25) ? 25 : ORT_ABI;
   GetName = ep_name;
   GetCapability = get_capability;
   Compile = compile;
   ReleaseNodeComputeInfos = release_infos;
   GetCompiledModelCompatibilityInfo = [](OrtEp *, const OrtGraph *) { return compatibility(); };
+  CreateProfiler = [](OrtEp *self, OrtEpProfiler **profiler) {
+    auto provider = (Provider *)self;
+    return provider->profile.create_profiler(provider->api, profiler);
+  };
+  // A session that was given several devices has its tensors on the one that its options choose.
+  GetDefaultMemoryDevice = [](const OrtEp *self, const OrtMemoryDevice **device) {
+    auto provider = (const Provider *)self;
+    int gpu = provider->settings.gpu;
+    *device = gpu < 0 ? nullptr : provider->api.MemoryInfo_GetMemoryDevice(provider->factory.memory[gpu][0]);
+    return (OrtStatus *)nullptr;
+  };
+  CreateAllocator = [](OrtEp *self, const OrtMemoryInfo *info, OrtAllocator **allocator) {
+    auto provider = (Provider *)self;
+    return create_allocator(provider->factory, info, provider->settings.host_accessible_inputs, allocator);
+  };
+}
+
+void Provider::take_profile_option() {
+  profile.allowed = strcmp(settings.profile.text(), "0");
+  if (!settings.profile.size || !profile.allowed || settings.trouble.size) return;
+  profile.path.add(settings.profile.text());
+  if (profile.write()) return;
+  profile.path.clear();
+  settings.trouble.print("HIPC0001: option profile: %s cannot be written", settings.profile.text());
+}
+
+Provider::~Provider() {
+  if (!profile.path.size || profile.write()) return;
+  Bytes line;
+  line.print("the profile cannot be written to %s", profile.path.text());
+  say(ORT_WARNING, line.text());
 }
 
 void Provider::say(int level, const char *text) {
@@ -190,6 +222,7 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
                              OrtNodeComputeInfo **infos, OrtNode **contexts) {
   auto provider = (Provider *)self;
   if (provider->settings.trouble.size) return provider->api.CreateStatus(ORT_FAIL, provider->settings.trouble.text());
+  if (provider->profile.wanted()) provider->settings.add("keep times", "1");
   for (size_t i = 0; i < count; i++) {
     auto node = new FusedNode;
     if (!node) return provider->api.no_memory();
@@ -202,10 +235,17 @@ OrtStatus *Provider::compile(OrtEp *self, const OrtGraph **graphs, const OrtNode
 
 OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context) {
   node.kv_share = settings.kv_share;
+  node.profile = &profile;
+  if (settings.gpu >= 0) {
+    node.gpus = factory.gpus;
+    node.gpu = settings.gpu;
+  }
   Array<const OrtNode *> nodes;
   Bytes model, answer;
   TRY(list(api, api.Graph_GetNumNodes, api.Graph_GetNodes, graph, nodes));
   if (nodes.size == 1 && is_context(api, nodes[0])) {
+    if (settings.pads)
+      return api.CreateStatus(ORT_FAIL, "HIPC0001: option static_pad_prefill is for models that are compiled here, not before");
     NativeModel *loaded = nullptr;
     OrtStatus *status = load_context(api, settings, graph, nodes[0], &loaded);
     if (loaded) node.use(loaded);
@@ -216,11 +256,14 @@ OrtStatus *Provider::compile_one(const OrtGraph *graph, const OrtNode *fused, Fu
   TRY(write_model(api, graph, fused, model));
   hip_ep_request asked = request(api, settings, model, answer);
   bool linked = settings.context && context;
+  if (linked && settings.pads)
+    return api.CreateStatus(ORT_FAIL, "HIPC0001: option static_pad_prefill cannot be a part of a context model");
   int32_t failed = linked ? compiler->link(&asked, &node.linked) : compiler->compile(&asked, &node.program);
   if (failed) return api.CreateStatus(ORT_FAIL, answer.text());
   if (!linked) {
     node.share(answer.text());
-    return nullptr;
+    const char *padding = strchr(answer.text(), ';');
+    return padding ? node.pad(padding + 1) : nullptr;
   }
   node.later.add(answer.text(), answer.size);
   node.placement = settings.placement;

@@ -8,9 +8,14 @@ namespace hip_ep {
 
 class Provider : public OrtEp, public Heap {
 public:
-  Provider(const Api &api, const OrtLogger *logger);
+  Provider(Factory &factory, const OrtLogger *logger);
 
   Settings settings;
+  Profile profile;
+
+  ~Provider();
+  // The option `profile`: 0, or the path of a file, which must be one that can be written.
+  void take_profile_option();
 
 private:
   static OrtStatus *get_capability(OrtEp *, const OrtGraph *, OrtEpGraphSupportInfo *);
@@ -27,6 +32,7 @@ private:
   OrtStatus *compile_one(const OrtGraph *graph, const OrtNode *fused, FusedNode &node, OrtNode **context);
   void say(int level, const char *text);
 
+  Factory &factory;
   const Api &api;
   const OrtLogger *logger;
   size_t made_contexts = 0;

@@ -8,7 +8,11 @@
 
 #include "ort_abi.h"
 
+#ifdef _WIN32
+#define HIP_EP_EXPORT extern "C" __declspec(dllexport)
+#else
 #define HIP_EP_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 
 namespace hip_ep {
 
@@ -84,8 +88,12 @@ struct Api {
   ORT_API(X)
   ORT_API_24(X)
   ORT_EP_API(X)
+  ORT_EP_API_24(X)
+  ORT_EP_API_25(X)
   ORT_MODEL_EDITOR_API(X)
 #undef X
+
+  bool since(unsigned wanted) const { return major > 1 || minor >= wanted; }
 
   // False, when the runtime is older than 1.23; only `CreateStatus` may be used then.
   bool load(const OrtApiBase *base) {
@@ -96,11 +104,17 @@ struct Api {
     if (!table) return false;
 #define X(name, number, result, parameters) name = (result(*) parameters)table[number];
     ORT_API(X)
-    if (major > 1 || minor >= 24) {
+    if (since(24)) {
       ORT_API_24(X)
     }
     table = (void *const *)GetEpApi();
     ORT_EP_API(X)
+    if (since(24)) {
+      ORT_EP_API_24(X)
+    }
+    if (since(25)) {
+      ORT_EP_API_25(X)
+    }
     table = (void *const *)GetModelEditorApi();
     ORT_MODEL_EDITOR_API(X)
 #undef X

@@ -94,6 +94,7 @@ HIPC_EXPORT void hipc_cleanup(hipc_context *context) {
   for (Recording &recording : context->recordings) free(recording.commands);
   free(context->blaslt);
   free(context->symbols);
+  free(context->events);
   free(context);
 }
 

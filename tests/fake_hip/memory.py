@@ -87,6 +87,7 @@ class MemoryCalls(Books):
 
     def _copy(self, what: str, to: int, source: int, size: int, stream: int, host_to: bool, host_from: bool) -> None:
         memory = self.memories[self.device]
+        self.copies.append((what, size))
         early = None
         if host_from and not self._is_pinned(source):
             # The driver takes a copy of memory that is not pinned before it returns.

@@ -30,6 +30,7 @@ class FakeHip(MemoryCalls, StreamCalls, ModuleCalls):
     Attributes:
         findings: misuse so far.
         calls: names of the functions called, in order.
+        copies: (function, bytes) of the copies asked for.
         launches: (device, kernel, grid, block, arguments) of the kernels executed.
         blaslt: the matrix library.
     """

@@ -133,6 +133,7 @@ class Books:
         self.limit = memory
         self.findings: list[str] = []
         self.launches: list[tuple[int, str, tuple[int, ...], tuple[int, ...], bytes]] = []
+        self.copies: list[tuple[str, int]] = []
         self.device = 0
         self.memories = [Memory() for _ in architectures]
         self.blocks: dict[int, Block] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import subprocess
 import sys
 import threading
@@ -300,18 +299,6 @@ def test_a_cache_grows_in_its_own_buffer(how: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-5)
         for name in ("k", "v"):
             np.testing.assert_allclose(buffers[name].numpy()[:, :, :total], own[name].numpy()[:, :, :total], rtol=1e-5)
-
-
-def test_node_times_are_in_the_profile(tmp_path: Path, model: onnx.ModelProto) -> None:
-    settings = onnxruntime.SessionOptions()
-    settings.enable_profiling = True
-    settings.profile_file_prefix = str(tmp_path / "profile")
-    settings.add_provider_for_devices(register(), {})
-    made = onnxruntime.InferenceSession(source(model), settings)
-    made.run(None, {"x": values(2, INNER)})
-    events = json.loads(Path(made.end_profiling()).read_text())
-    mine = [event for event in events if event.get("args", {}).get("provider") == PROVIDER]
-    assert mine and all(event["dur"] >= 0 for event in mine)
 
 
 def test_a_fused_node_costs_microseconds() -> None:

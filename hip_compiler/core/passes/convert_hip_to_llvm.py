@@ -11,6 +11,7 @@ from hip_compiler.core.dialects.access import DTYPES, read_attributes, segment_s
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import functions, internal_error, place_of
+from hip_compiler.core.passes.interface import ENTRY
 from hip_compiler.core.passes.llvm_build import LLVMBuilder
 from hip_compiler.core.passes.llvm_device_kernels import DeviceKernelLowering
 from hip_compiler.core.passes.llvm_kernels import KernelLowering
@@ -75,6 +76,7 @@ class FunctionLowering:
         self._ops = context.ops
         self._owners = context.owners
         self._with_status = with_status
+        self._profile = context.options.profile
         self._on_device = isinstance(kernels, DeviceKernelLowering)
         self._entry = function.regions[0].blocks[0]
         self._context = self._entry.arguments[0]
@@ -110,6 +112,10 @@ class FunctionLowering:
             self._marker = build.constant(0).owner
         self._head = ir.InsertionPoint(self._marker)
         self._operands = OperandLowering(build, self._head)
+        if self._profile and self._function.attributes["sym_name"].value == ENTRY:
+            # At the head, where the run has only begun, there is nothing yet that could be left undone.
+            with self._head:
+                build.call("hipc_time", [self._context, build.null()], build.i32)
         for block in blocks:
             self._walk(block)
         self._marker.erase()
@@ -137,6 +143,9 @@ class FunctionLowering:
                 continue
             with op.location, ir.InsertionPoint(self._block) if moved else ir.InsertionPoint(op):
                 handler(op)
+            if self._profile and (name in self._ops or name == "hip.launch"):
+                with op.location, ir.InsertionPoint(op) if self._block is block else ir.InsertionPoint(self._block):
+                    self._keep_time(op)
             if handler != self._argument:
                 op.operation.erase()
 
@@ -206,6 +215,10 @@ class FunctionLowering:
         for position, pointer in enumerate(pointers):
             build.store(pointer, build.element(array, position, build.pointer))
         return array
+
+    def _keep_time(self, op: Any) -> None:
+        build = self._build
+        self._checked(build.call("hipc_time", [self._context, build.string(self._place(op))], build.i32), op)
 
     def _launch(self, op: Any) -> None:
         slots = self._argument_slots(self._kernels.slots(op))
