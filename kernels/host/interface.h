@@ -97,11 +97,7 @@ inline int32_t check_inputs(hipc_context *context, const hipc_io *io, const hipc
 // address that is not NULL, but no memory.
 inline void *caller_output(hipc_context *context, int64_t index, int32_t dtype, int32_t rank, const int64_t *shape) {
   bool empty = false;
-  char extents[256];
-  Text text{extents, sizeof extents};
-  text.add("[");
   for (int32_t i = 0; i < rank; i++) {
-    text.add(i ? ", %lld" : "%lld", (long long)shape[i]);
     empty = empty || shape[i] == 0;
     if (shape[i] < 0) {
       hipc_error(context, HIPC_ERROR_SHAPE, "output %lld would have extent %lld in dimension %d", (long long)index,
@@ -109,14 +105,19 @@ inline void *caller_output(hipc_context *context, int64_t index, int32_t dtype, 
       return nullptr;
     }
   }
-  text.add("]");
   const hipc_io *io = context->io;
   void *memory = io && io->alloc_output ? io->alloc_output(io->allocator, (int32_t)index, dtype, rank, shape) : nullptr;
   // An empty output needs an address that is not NULL, but no memory.
   if (!memory && empty) return context->nothing;
-  if (!memory)
+  if (!memory) {
+    char extents[256];
+    Text text{extents, sizeof extents};
+    text.add("[");
+    for (int32_t i = 0; i < rank; i++) text.add(i ? ", %lld" : "%lld", (long long)shape[i]);
+    text.add("]");
     hipc_error(context, HIPC_ERROR_OUTPUT, "the caller gave no memory for output %lld: %s%s", (long long)index,
                dtype_name(dtype), extents);
+  }
   if ((uintptr_t)memory % ALIGNMENT && !empty) {
     hipc_error(context, HIPC_ERROR_OUTPUT, "the caller's memory for output %lld is not 64-byte aligned", (long long)index);
     return nullptr;
