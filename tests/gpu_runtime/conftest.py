@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_hip import FakeHip, build_library
+from tests.fake_hip.library import install
 from tests.gpu_runtime.stub import GENERATED, LIBRARY, loader
 from tests.kernels.harness import CACHE
 
@@ -33,6 +34,8 @@ def make_hip(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ma
         return made[-1]
 
     yield make
+    # The library stays loaded, and whoever finds it later must not call a fake that is gone: there is no device then.
+    install(fake_library, None)
     for hip in made:
         hip.check()
 
