@@ -72,13 +72,12 @@ template <class T> DEVICE void mma_16x8(f32 *c, const u32 *a, const u32 *b) {
 // sums += a x b^T: `a` has 16 rows and `b` 16 columns, both of 16 elements along the depth; rows of halves begin at
 // multiples of 16 bytes. All lanes of the wave take part.
 template <class T> DEVICE void multiply_tile(Tile &sums, const T *a, int lda, const T *b, int ldb) {
-  int l = (int)lane();
+  [[maybe_unused]] int l = (int)lane();
   if constexpr (!has_mma<T>) {
-    const T *column = b + l % 16 * ldb;
-    _Pragma("unroll 4") for (int k = 0; k < 16; k++) {
-      f32 right = widen(column[k]);
-      UNROLL for (int i = 0; i < Tile::COUNT; i++) sums.at[i] += widen(a[Tile::row(i) * lda + k]) * right;
-    }
+    // Elements lie as the matrix instructions of the architecture have them: on some a lane has several columns.
+    _Pragma("unroll 4") for (int k = 0; k < 16; k++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++)
+        sums.at[i] += widen(a[Tile::row(i) * lda + k]) * widen(b[Tile::column(i) * ldb + k]);
   } else {
 #if defined(HIPC_MMA_WMMA11)
     typedef f32 v8f __attribute__((ext_vector_type(8)));
