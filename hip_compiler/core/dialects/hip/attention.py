@@ -75,6 +75,18 @@ def _rotary_size(view: OperandView) -> str | None:
     return None if size <= MAX_ROTARY_SIZE else f"heads of size {size}; at most {MAX_ROTARY_SIZE} can be rotated"
 
 
+HEADS = (attribute("q_heads", "int"), attribute("kv_heads", "int"), attribute("size", "int"))
+FIRSTS = tuple(attribute(f"{name}_first", "int", 0) for name in "qkv")
+SOFTMAX = (attribute("window", "int", 0), attribute("softcap", "float", 0.0), attribute("smooth", "bool", False))
+MASKING = (
+    element("bias", (*ATTENTION_FLOATS, "i8")),
+    rank("bias", 1, 4),
+    element("past_lengths", ("i32",)),
+    element("lengths", ("i32",)),
+    element("sink", ATTENTION_FLOATS),
+)
+"""Rules for what says which keys a row sees, and how much."""
+
 OPS: tuple[OpDef, ...] = (
     define(
         "attention",
@@ -83,28 +95,18 @@ OPS: tuple[OpDef, ...] = (
         ("y",),
         _attention,
         attributes=(
-            attribute("q_heads", "int"),
-            attribute("kv_heads", "int"),
-            attribute("size", "int"),
+            *HEADS,
             attribute("v_size", "int"),
-            attribute("q_first", "int", 0),
-            attribute("k_first", "int", 0),
-            attribute("v_first", "int", 0),
+            *FIRSTS,
             attribute("scale", "float"),
             attribute("causal", "bool", False),
-            attribute("window", "int", 0),
-            attribute("softcap", "float", 0.0),
-            attribute("smooth", "bool", False),
+            *SOFTMAX,
         ),
         rules=(
             element("q", ATTENTION_FLOATS),
             same_element("q", "k", "v", "y"),
             *(rank(name, 3, 4) for name in ("q", "k", "v")),
-            element("bias", (*ATTENTION_FLOATS, "i8")),
-            rank("bias", 1, 4),
-            element("past_lengths", ("i32",)),
-            element("lengths", ("i32",)),
-            element("sink", ATTENTION_FLOATS),
+            *MASKING,
             positive("q_heads", "kv_heads", "size", "v_size"),
             _groups,
         ),
@@ -153,17 +155,11 @@ OPS: tuple[OpDef, ...] = (
         ("y", "present_k", "present_v"),
         _cached_attention,
         attributes=(
-            attribute("q_heads", "int"),
-            attribute("kv_heads", "int"),
-            attribute("size", "int"),
-            attribute("q_first", "int", 0),
-            attribute("k_first", "int", 0),
-            attribute("v_first", "int", 0),
+            *HEADS,
+            *FIRSTS,
             attribute("interleaved", "bool", False),
             attribute("scale", "float"),
-            attribute("window", "int", 0),
-            attribute("softcap", "float", 0.0),
-            attribute("smooth", "bool", False),
+            *SOFTMAX,
         ),
         rules=(
             element("q", ATTENTION_FLOATS),
@@ -174,11 +170,7 @@ OPS: tuple[OpDef, ...] = (
             same_element("cos", "sin"),
             rank("cos", 2, 2),
             element("positions", ("i64",)),
-            element("past_lengths", ("i32",)),
-            element("lengths", ("i32",)),
-            element("bias", (*ATTENTION_FLOATS, "i8")),
-            rank("bias", 1, 4),
-            element("sink", ATTENTION_FLOATS),
+            *MASKING,
             positive("q_heads", "kv_heads", "size"),
             _groups,
             _rotary_size,
@@ -208,14 +200,10 @@ OPS: tuple[OpDef, ...] = (
         ("y",),
         _attention,
         attributes=(
-            attribute("q_heads", "int"),
-            attribute("kv_heads", "int"),
-            attribute("size", "int"),
+            *HEADS,
             attribute("q_first", "int", 0),
             attribute("scale", "float"),
-            attribute("window", "int", 0),
-            attribute("softcap", "float", 0.0),
-            attribute("smooth", "bool", False),
+            *SOFTMAX,
             attribute("bits", "int"),
         ),
         rules=(
@@ -225,11 +213,7 @@ OPS: tuple[OpDef, ...] = (
             *(element(name, ("i8",)) for name in ("k", "v")),
             *(rank(name, 4, 4) for name in ("k", "v")),
             *(element(name, ("f32",)) for name in ("k_scale", "v_scale")),
-            element("bias", (*ATTENTION_FLOATS, "i8")),
-            rank("bias", 1, 4),
-            element("past_lengths", ("i32",)),
-            element("lengths", ("i32",)),
-            element("sink", ATTENTION_FLOATS),
+            *MASKING,
             positive("q_heads", "kv_heads", "size"),
             _groups,
             _cache_bits,
