@@ -1,6 +1,6 @@
 // hipc_linear_attention: a state [key size, value size] per head, updated and read once per position.
 // hipc_causal_conv: a depthwise convolution along time that carries its last inputs to the next run.
-#include "heads.h"
+#include "recurrent.h"
 
 using namespace hipc;
 
@@ -121,19 +121,9 @@ HIPC_EXPORT int32_t hipc_causal_conv(hipc_context *context, const hipc_tensor *x
                                      const hipc_tensor *bias, const hipc_tensor *past, hipc_tensor *y,
                                      hipc_tensor *present, int64_t dilation, int64_t silu) {
   const char *op = "causal_conv";
-  HIPC_TRY(check_contiguous(context, op, x, w, bias, past, y, present));
-  HIPC_TRY(check_same_shape(context, op, x, y));
-  const hipc_tensor *all[] = {x, w, bias, past, y, present};
-  for (const hipc_tensor *tensor : all)
-    if (tensor && tensor->dtype != x->dtype) return unsupported_dtype(context, op, tensor->dtype);
-  if (!is_attention_type(x->dtype)) return unsupported_dtype(context, op, x->dtype);
-  if (x->rank != 3 || w->rank != 3 || dilation < 1)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "causal_conv: ranks %d and %d", x->rank, w->rank);
-  int64_t channels = x->shape[1], length = x->shape[2], taps = w->shape[2], carried = (taps - 1) * dilation;
-  int64_t rows = x->shape[0] * channels;
-  if (w->shape[0] != channels || w->shape[1] != 1 || (bias && elements(bias) != channels) ||
-      elements(present) != rows * carried || (past && elements(past) != rows * carried))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "causal_conv: the shapes of its operands do not agree");
+  CausalConv call;
+  HIPC_TRY(read_causal_conv(context, x, w, bias, past, y, present, dilation, silu, &call));
+  int64_t channels = call.channels, length = call.length, taps = call.taps, carried = call.carried, rows = call.rows;
   int64_t whole = carried + length, floats = round_up(whole + length + taps, 16);
   float *scratch = (float *)hipc_scratch(context, hipc_num_threads(context) * floats * (int64_t)sizeof(float));
   if (!scratch) return out_of_memory(context, op);

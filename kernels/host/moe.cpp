@@ -3,8 +3,8 @@
 // Tokens are sorted by expert, so that each expert is two or three products of its own rows; experts without tokens are
 // not read. Weights are float32 panels, or of few bits, packed as hip.matmul and hip.matmul_nbits have them, one expert
 // after the other. Sums are float32.
+#include "experts.h"
 #include "matmul_nbits.h"
-#include "hipc_ops.h"
 
 using namespace hipc;
 
@@ -12,25 +12,14 @@ namespace {
 
 constexpr const char *OP = "moe";
 
-// In the order of the choices in hip_compiler/core/dialects/hip/moe.py.
-enum Inner : int64_t { INNER_RELU, INNER_GELU, INNER_SILU, INNER_SWIGLU, INNER_IDENTITY };
-enum Fusion : int64_t { APART, INTERLEAVED, CONCATENATED };
+static_assert(PANEL == EXPERT_PANEL, "experts are packed as matrices are");
 
-// The matrices of one of an expert's products, [k] to [n], over all experts.
-struct Layer {
-  const hipc_tensor *weights, *scales, *zeros, *bias;
-  int64_t n, k, bits, block;
-
-  int64_t panels() const { return ceil_div(n, PANEL); }
+struct Layer : ExpertOperands {
   PackedWeights packed(int64_t expert) const {
     int64_t blocks = ceil_div(k, block), cells = panels() * PANEL * blocks;
     const float *zero = zeros ? data<float>(zeros) + expert * cells : nullptr;
     return {data<uint8_t>(weights) + expert * (cells * block * bits / 8), data<float>(scales) + expert * cells, zero,
             n, k, bits, block, blocks};
-  }
-  int64_t elements_needed(int64_t experts) const {
-    int64_t columns = experts * panels() * PANEL;
-    return bits ? columns * ceil_div(k, block) * block * bits / 8 : columns * k;
   }
 };
 
@@ -39,8 +28,7 @@ struct Moe {
   hipc_tensor *y;
   Layer first, second, third;
   int64_t tokens, hidden, inner, experts, k, level;
-  Inner activation;
-  Fusion fusion;
+  int64_t activation, fusion;
   float alpha, beta, limit;
   bool normalize;
 };
@@ -102,17 +90,17 @@ float clamp(float x, float low, float high) { return x < low ? low : x > high ? 
 // One row of fc1's result, with fc3's where that is apart, to a row of `inner` columns.
 void activate(const Moe &op, const float *first, const float *third, float *to) {
   for (int64_t i = 0; i < op.inner; i++) {
-    if (op.activation == INNER_SWIGLU) {
-      float gate = op.fusion == INTERLEAVED ? first[2 * i] : first[i];
-      float linear = op.fusion == APART ? third[i] : op.fusion == INTERLEAVED ? first[2 * i + 1] : first[op.inner + i];
+    if (op.activation == EXPERT_SWIGLU) {
+      float gate = op.fusion == FUSED_INTERLEAVED ? first[2 * i] : first[i];
+      float linear = op.fusion == FUSED_APART ? third[i] : op.fusion == FUSED_INTERLEAVED ? first[2 * i + 1] : first[op.inner + i];
       gate = clamp(gate, -__builtin_inff(), op.limit), linear = clamp(linear, -op.limit, op.limit);
       to[i] = gate * sigmoid(op.alpha * gate) * (linear + op.beta);
       continue;
     }
     float x = first[i];
-    if (op.activation == INNER_RELU) x = x < 0 ? 0 : x;
-    else if (op.activation == INNER_GELU) x = gelu(x);
-    else if (op.activation == INNER_SILU) x = x * sigmoid(x);
+    if (op.activation == EXPERT_RELU) x = x < 0 ? 0 : x;
+    else if (op.activation == EXPERT_GELU) x = gelu(x);
+    else if (op.activation == EXPERT_SILU) x = x * sigmoid(x);
     to[i] = third ? x * third[i] : x;
   }
 }
@@ -177,23 +165,6 @@ int32_t run(hipc_context *context, const Moe &op) {
   return HIPC_OK;
 }
 
-int32_t check_layer(hipc_context *context, const char *name, const Layer &layer, int64_t experts) {
-  if (!layer.weights) return HIPC_OK;
-  if (layer.bits && (layer.block < 16 || layer.block % 16 || !layer.scales))
-    return hipc_error(context, HIPC_ERROR_VALUE, "moe: %s has %lld bits in blocks of %lld", name, (long long)layer.bits,
-                      (long long)layer.block);
-  int64_t columns = experts * layer.panels() * PANEL, cells = layer.bits ? columns * ceil_div(layer.k, layer.block) : 0;
-  bool fits = elements(layer.weights) == layer.elements_needed(experts);
-  fits = fits && element_size(layer.weights->dtype) == (layer.bits ? 1 : 4);
-  fits = fits && (!layer.bias || (elements(layer.bias) == experts * layer.n && layer.bias->dtype == F32));
-  const hipc_tensor *const cell_tensors[] = {layer.scales, layer.zeros};
-  for (const hipc_tensor *cell : cell_tensors)
-    fits = fits && (!cell || (elements(cell) == cells && cell->dtype == F32));
-  if (fits) return HIPC_OK;
-  return hipc_error(context, HIPC_ERROR_SHAPE, "moe: the weights of %s are not those of %lld experts, %lld to %lld", name,
-                    (long long)experts, (long long)layer.k, (long long)layer.n);
-}
-
 } // namespace
 
 HIPC_EXPORT int32_t hipc_moe(hipc_context *context, const hipc_tensor *x, const hipc_tensor *router,
@@ -207,31 +178,17 @@ HIPC_EXPORT int32_t hipc_moe(hipc_context *context, const hipc_tensor *x, const 
                              int64_t fc3_block, int64_t level) {
   HIPC_TRY(check_contiguous(context, OP, x, router, router_weights, fc1, fc1_scales, fc1_zeros, fc1_bias, fc2, fc2_scales,
                             fc2_zeros, fc2_bias, fc3, fc3_scales, fc3_zeros, fc3_bias, y));
-  const hipc_tensor *const floats[] = {x, router, router_weights, y};
-  for (const hipc_tensor *tensor : floats)
-    if (tensor && tensor->dtype != F32 && tensor->dtype != F16 && tensor->dtype != BF16)
-      return unsupported_dtype(context, OP, tensor->dtype);
-  if (y->dtype != x->dtype) return unsupported_dtype(context, OP, y->dtype);
-  if (x->rank < 1 || experts < 1 || k < 1 || k > experts || inner < 1)
-    return hipc_error(context, HIPC_ERROR_VALUE, "moe: %lld of %lld experts", (long long)k, (long long)experts);
   Moe op{};
   op.x = x, op.router = router, op.router_weights = router_weights, op.y = y;
-  op.hidden = x->shape[x->rank - 1], op.tokens = extent(x, 0, x->rank - 1);
+  op.hidden = x->rank ? x->shape[x->rank - 1] : 0, op.tokens = extent(x, 0, x->rank - 1);
   op.inner = inner, op.experts = experts, op.k = k, op.level = level;
-  op.activation = (Inner)activation, op.fusion = (Fusion)fusion;
+  op.activation = activation, op.fusion = fusion;
   op.alpha = (float)alpha, op.beta = (float)beta, op.limit = (float)limit, op.normalize = normalize;
-  op.first = {fc1, fc1_scales, fc1_zeros, fc1_bias, fusion == APART ? inner : 2 * inner, op.hidden, fc1_bits, fc1_block};
-  op.second = {fc2, fc2_scales, fc2_zeros, fc2_bias, op.hidden, inner, fc2_bits, fc2_block};
-  op.third = {fc3, fc3_scales, fc3_zeros, fc3_bias, inner, op.hidden, fc3_bits, fc3_block};
-  if (activation == INNER_SWIGLU && fusion == APART && !fc3)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "moe: the linear half of the gate is missing");
-  if (elements(y) != op.tokens * op.hidden || elements(router) != op.tokens * experts ||
-      (router_weights && elements(router_weights) != op.tokens * experts))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "moe: %lld router scores for %lld tokens and %lld experts",
-                      (long long)elements(router), (long long)op.tokens, (long long)experts);
-  HIPC_TRY(check_layer(context, "fc1", op.first, experts));
-  HIPC_TRY(check_layer(context, "fc2", op.second, experts));
-  HIPC_TRY(check_layer(context, "fc3", op.third, experts));
+  op.first = {{fc1, fc1_scales, fc1_zeros, fc1_bias, fusion == FUSED_APART ? inner : 2 * inner, op.hidden, fc1_bits, fc1_block}};
+  op.second = {{fc2, fc2_scales, fc2_zeros, fc2_bias, op.hidden, inner, fc2_bits, fc2_block}};
+  op.third = {{fc3, fc3_scales, fc3_zeros, fc3_bias, inner, op.hidden, fc3_bits, fc3_block}};
+  HIPC_TRY(check_mixture(context, {x, router, router_weights, y, experts, inner, k, activation, fusion}, op.first, op.second,
+                         op.third));
   if (op.tokens == 0) return HIPC_OK;
   return run(context, op);
 }

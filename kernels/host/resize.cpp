@@ -1,6 +1,6 @@
 // hipc_resize, hipc_resize_extents. A resize is one pass per axis whose extent or coordinates change. A pass is a table of
 // taps, source positions with weights, applied to every line of the axis.
-#include "shared/resize.h"
+#include "resizing.h"
 
 using namespace hipc;
 
@@ -251,32 +251,6 @@ int32_t dispatch_nearest(hipc_context *context, const Options &options, const Pl
   });
 }
 
-int32_t read_axes(hipc_context *context, const Options &options, const hipc_tensor *x, const hipc_tensor *scales,
-                  const hipc_tensor *roi, const hipc_tensor *y, Axis *axes) {
-  if (y->rank != x->rank) return hipc_error(context, HIPC_ERROR_SHAPE, "resize: ranks of input and output differ");
-  if (scales && (elements(scales) != x->rank || scales->dtype != F32))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "resize needs one float scale for each of the %d axes", x->rank);
-  bool crops = options.coordinate == TF_CROP_AND_RESIZE;
-  if (crops && (!roi || elements(roi) != 2 * x->rank || roi->dtype != F32))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "resize needs a float region with two numbers for each axis");
-  for (int32_t i = 0; i < x->rank; i++) {
-    Axis &axis = axes[i];
-    axis = {x->shape[i], y->shape[i], 1, 0, 1};
-    if (scales)
-      axis.scale = data<float>(scales)[i];
-    else if (axis.in)
-      axis.scale = (double)axis.out / (double)axis.in;
-    if (crops) axis.roi_begin = data<float>(roi)[i], axis.roi_end = data<float>(roi)[x->rank + i];
-    if (axis.out && !(axis.scale > 0))
-      return hipc_error(context, HIPC_ERROR_VALUE, "resize: the scale of axis %d is not positive", i);
-    if (axis.out && options.antialias && axis.scale < 1e-6)
-      return hipc_error(context, HIPC_ERROR_VALUE, "resize: the scale of axis %d is too small for antialiasing", i);
-    if (axis.out && !axis.in)
-      return hipc_error(context, HIPC_ERROR_VALUE, "resize: axis %d is empty and has nothing to sample", i);
-  }
-  return HIPC_OK;
-}
-
 } // namespace
 
 HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, const hipc_tensor *scales,
@@ -286,7 +260,8 @@ HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, con
   HIPC_TRY(check_contiguous(context, "resize", x, scales, roi, y));
   Options options{mode, coordinate, nearest, cubic_coeff_a, extrapolation_value, exclude_outside != 0, antialias != 0};
   Axis axes[HIPC_MAX_RANK];
-  HIPC_TRY(read_axes(context, options, x, scales, roi, y, axes));
+  HIPC_TRY(check_resize(context, options, x, scales, roi, y));
+  HIPC_TRY(read_axes(context, options, x, scales ? data<float>(scales) : nullptr, roi ? data<float>(roi) : nullptr, y, axes));
   if (elements(y) == 0) return HIPC_OK;
   Plan plan = plan_passes(options, x, axes);
   int32_t dtype = signed_as(x->dtype, is_unsigned);

@@ -1,13 +1,11 @@
 // hipc_lstm, hipc_gru, hipc_rnn. The input's part of every gate is one matrix product over all time steps; each step then
 // adds the state's part. Half precision computes in float and rounds at the outputs.
-#include "hipc_ops.h"
+#include "network.h"
 #include "hipc_simd.h"
 
 using namespace hipc;
 
 namespace {
-
-enum Direction : int64_t { FORWARD, REVERSE, BIDIRECTIONAL };
 
 // ---- products ---------------------------------------------------------------------------------------------------
 template <class C, int ROWS, int COLUMNS>
@@ -55,26 +53,6 @@ void add_products(hipc_context *context, const C *a, int64_t rows, const C *b, i
 }
 
 // ---- activations ------------------------------------------------------------------------------------------------
-enum Function : int64_t {
-  RELU,
-  TANH,
-  SIGMOID,
-  AFFINE,
-  LEAKY_RELU,
-  THRESHOLDED_RELU,
-  SCALED_TANH,
-  HARD_SIGMOID,
-  ELU,
-  SOFTSIGN,
-  SOFTPLUS,
-  FUNCTIONS
-};
-
-struct Activation {
-  int64_t function;
-  double alpha, beta;
-};
-
 HIPC_INLINE void tanh_all(float *v, int64_t count) {
   int64_t i = 0;
   for (; i + LANES <= count; i += LANES) store(v + i, vtanh(load(v + i)));
@@ -85,44 +63,44 @@ HIPC_INLINE void tanh_all(double *v, int64_t count) {
 }
 
 // A NaN stays: comparisons are written so that it fails them.
-template <class C> void activate(Activation f, double clip, C *v, int64_t count) {
+template <class C> void activate(NetworkActivation f, double clip, C *v, int64_t count) {
   C alpha = (C)f.alpha, beta = (C)f.beta, limit = (C)clip;
   if (clip > 0)
     for (int64_t i = 0; i < count; i++) v[i] = v[i] > limit ? limit : v[i] < -limit ? -limit : v[i];
   switch (f.function) {
-  case RELU:
+  case NET_RELU:
     for (int64_t i = 0; i < count; i++) v[i] = v[i] < 0 ? 0 : v[i];
     return;
-  case TANH:
+  case NET_TANH:
     tanh_all(v, count);
     return;
-  case SIGMOID:
+  case NET_SIGMOID:
     for (int64_t i = 0; i < count; i++) v[i] = 1 / (1 + exp_of(-v[i]));
     return;
-  case AFFINE:
+  case NET_AFFINE:
     for (int64_t i = 0; i < count; i++) v[i] = alpha * v[i] + beta;
     return;
-  case LEAKY_RELU:
+  case NET_LEAKY_RELU:
     for (int64_t i = 0; i < count; i++) v[i] = v[i] < 0 ? alpha * v[i] : v[i];
     return;
-  case THRESHOLDED_RELU:
+  case NET_THRESHOLDED_RELU:
     for (int64_t i = 0; i < count; i++) v[i] = v[i] <= alpha ? 0 : v[i];
     return;
-  case SCALED_TANH:
+  case NET_SCALED_TANH:
     for (int64_t i = 0; i < count; i++) v[i] *= beta;
     tanh_all(v, count);
     for (int64_t i = 0; i < count; i++) v[i] *= alpha;
     return;
-  case HARD_SIGMOID:
+  case NET_HARD_SIGMOID:
     for (int64_t i = 0; i < count; i++) {
       C line = alpha * v[i] + beta;
       v[i] = line < 0 ? 0 : line > 1 ? 1 : line;
     }
     return;
-  case ELU:
+  case NET_ELU:
     for (int64_t i = 0; i < count; i++) v[i] = v[i] < 0 ? alpha * (C)::expm1((double)v[i]) : v[i];
     return;
-  case SOFTSIGN:
+  case NET_SOFTSIGN:
     for (int64_t i = 0; i < count; i++) v[i] = v[i] / (1 + (v[i] < 0 ? -v[i] : v[i]));
     return;
   default: // softplus; the exponential never overflows
@@ -134,11 +112,7 @@ template <class C> void activate(Activation f, double clip, C *v, int64_t count)
 }
 
 // ---- the network ------------------------------------------------------------------------------------------------
-constexpr int MAX_FUNCTIONS = 3;
-
-struct Sizes {
-  int64_t steps, batch, input, hidden, directions, gates, layout;
-
+struct Sizes : NetworkSizes {
   int64_t row(int64_t t, int64_t b) const { return layout ? b * steps + t : t * batch + b; }
   int64_t output(int64_t t, int64_t d, int64_t b) const {
     return (layout ? (b * steps + t) * directions + d : (t * directions + d) * batch + b) * hidden;
@@ -146,14 +120,8 @@ struct Sizes {
   int64_t state(int64_t d, int64_t b) const { return (layout ? b * directions + d : d * batch + b) * hidden; }
 };
 
-struct Operands {
-  const char *op;
-  const hipc_tensor *x, *w, *r, *bias, *lengths, *initial_h, *initial_c, *peepholes;
-  hipc_tensor *y, *y_h, *y_c;
-};
-
 struct Settings {
-  Activation functions[2][MAX_FUNCTIONS];
+  NetworkActivation functions[2][NETWORK_FUNCTIONS];
   double clip;
   int64_t direction;
   bool input_forget, linear_before_reset;
@@ -197,7 +165,7 @@ template <class T> void widen_all(const T *from, Compute<T> *to, int64_t count) 
 }
 
 // Weights, bias and initial state of one direction.
-template <class T> void load_direction(const Operands &o, const Sizes &s, int64_t d, Work<Compute<T>> &work) {
+template <class T> void load_direction(const NetworkOperands &o, const Sizes &s, int64_t d, Work<Compute<T>> &work) {
   using C = Compute<T>;
   int64_t wide = s.gates * s.hidden;
   widen_all(data<T>(o.w) + d * wide * s.input, work.w, wide * s.input);
@@ -218,7 +186,7 @@ template <class T> void load_direction(const Operands &o, const Sizes &s, int64_
 
 // Gates i, o, f, c of one sequence become its new cell and hidden state.
 template <class C>
-void lstm_cell(const Sizes &s, const Settings &settings, const Activation *f, const C *peepholes, C *gates, C *h, C *c,
+void lstm_cell(const Sizes &s, const Settings &settings, const NetworkActivation *f, const C *peepholes, C *gates, C *h, C *c,
                C *squashed) {
   int64_t n = s.hidden;
   C *in = gates, *out = gates + n, *forget = gates + 2 * n, *candidate = gates + 3 * n;
@@ -239,7 +207,7 @@ void lstm_cell(const Sizes &s, const Settings &settings, const Activation *f, co
 
 // One step of all sequences; `active` tells which have not ended. `work.gates` holds the input's part.
 template <class C, class Active>
-void step(hipc_context *context, Kind kind, const Sizes &s, const Settings &settings, const Activation *f,
+void step(hipc_context *context, Kind kind, const Sizes &s, const Settings &settings, const NetworkActivation *f,
           Work<C> &work, Active &&active) {
   int64_t n = s.hidden, wide = s.gates * n;
   if (kind != Kind::gru) {
@@ -281,7 +249,7 @@ void step(hipc_context *context, Kind kind, const Sizes &s, const Settings &sett
 }
 
 template <class T>
-void run_direction(hipc_context *context, Kind kind, const Operands &o, const Sizes &s, const Settings &settings,
+void run_direction(hipc_context *context, Kind kind, const NetworkOperands &o, const Sizes &s, const Settings &settings,
                    int64_t d, Work<Compute<T>> &work) {
   using C = Compute<T>;
   int64_t n = s.hidden, wide = s.gates * n, rows = s.steps * s.batch;
@@ -315,59 +283,17 @@ void run_direction(hipc_context *context, Kind kind, const Operands &o, const Si
     }
 }
 
-bool has_elements(const hipc_tensor *tensor, int64_t count) { return !tensor || elements(tensor) == count; }
-
-int32_t read_sizes(hipc_context *context, const Operands &o, int64_t gates, int64_t layout, int64_t direction,
-                   Sizes *s) {
-  HIPC_TRY(check_contiguous(context, o.op, o.x, o.w, o.r, o.bias, o.lengths, o.initial_h, o.initial_c, o.peepholes,
-                            o.y, o.y_h, o.y_c));
-  if (o.x->rank != 3 || o.w->rank != 3 || o.r->rank != 3)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the input and both weights must have rank 3", o.op);
-  *s = {o.x->shape[layout ? 1 : 0], o.x->shape[layout ? 0 : 1], o.x->shape[2], o.r->shape[2],
-        direction == BIDIRECTIONAL ? 2 : 1, gates, layout};
-  int64_t wide = s->directions * gates * s->hidden, state = s->directions * s->batch * s->hidden;
-  if (elements(o.w) != wide * s->input || elements(o.r) != wide * s->hidden || !has_elements(o.bias, 2 * wide) ||
-      !has_elements(o.initial_h, state) || !has_elements(o.initial_c, state) ||
-      !has_elements(o.peepholes, 3 * s->directions * s->hidden) || !has_elements(o.lengths, s->batch) ||
-      elements(o.y) != s->steps * state || elements(o.y_h) != state || !has_elements(o.y_c, state))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: extents of the operands do not fit each other", o.op);
-  if (!o.lengths) return HIPC_OK;
-  if (o.lengths->dtype != I32) return unsupported_dtype(context, o.op, o.lengths->dtype);
-  for (int64_t b = 0; b < s->batch; b++)
-    if (data<int32_t>(o.lengths)[b] < 0 || data<int32_t>(o.lengths)[b] > s->steps)
-      return hipc_error(context, HIPC_ERROR_VALUE, "%s: sequence length %d is outside [0, %lld]", o.op,
-                        data<int32_t>(o.lengths)[b], (long long)s->steps);
-  return HIPC_OK;
-}
-
-struct Functions {
-  const int64_t *numbers;
-  int64_t count;
-  const double *alpha;
-  int64_t alphas;
-  const double *beta;
-  int64_t betas;
-};
-
-int32_t read_functions(hipc_context *context, const char *op, const Functions &given, int64_t directions, int64_t each,
-                       Settings *settings) {
-  if (given.count != directions * each || given.alphas != given.count || given.betas != given.count)
-    return hipc_error(context, HIPC_ERROR_VALUE, "%s needs %lld activations for each direction", op, (long long)each);
-  for (int64_t i = 0; i < given.count; i++) {
-    if (given.numbers[i] < 0 || given.numbers[i] >= FUNCTIONS)
-      return hipc_error(context, HIPC_ERROR_VALUE, "%s: activation %lld is not known", op, (long long)given.numbers[i]);
-    settings->functions[i / each][i % each] = {given.numbers[i], given.alpha[i], given.beta[i]};
-  }
-  return HIPC_OK;
-}
-
-int32_t run_network(hipc_context *context, Kind kind, const Operands &o, const Functions &functions, int64_t layout,
+int32_t run_network(hipc_context *context, Kind kind, const NetworkOperands &o, const NetworkFunctions &functions, int64_t layout,
                     Settings settings) {
   Sizes s;
   int64_t gates = kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1;
   int64_t each = kind == Kind::lstm ? 3 : kind == Kind::gru ? 2 : 1;
-  HIPC_TRY(read_sizes(context, o, gates, layout, settings.direction, &s));
-  HIPC_TRY(read_functions(context, o.op, functions, s.directions, each, &settings));
+  HIPC_TRY(read_network(context, o, gates, layout, settings.direction, &s));
+  for (int64_t b = 0; o.lengths && b < s.batch; b++)
+    if (data<int32_t>(o.lengths)[b] < 0 || data<int32_t>(o.lengths)[b] > s.steps)
+      return hipc_error(context, HIPC_ERROR_VALUE, "%s: sequence length %d is outside [0, %lld]", o.op,
+                        data<int32_t>(o.lengths)[b], (long long)s.steps);
+  HIPC_TRY(read_functions(context, o.op, functions, s.directions, each, settings.functions));
   return dispatch_float(context, o.op, o.x->dtype, [&]<class T>() -> int32_t {
     using C = Compute<T>;
     ScratchPlan size, place;

@@ -1,5 +1,5 @@
 // hipc_grid_sample, hipc_roi_align: interpolation at positions that are data.
-#include "shared/sampling.h"
+#include "regions.h"
 
 using namespace hipc;
 
@@ -63,21 +63,10 @@ template <class T> void pool_bin(const Region &r, const T *map, const T *roi, in
 HIPC_EXPORT int32_t hipc_grid_sample(hipc_context *context, const hipc_tensor *x, const hipc_tensor *grid,
                                      hipc_tensor *y, int64_t mode, int64_t padding, int64_t align_corners) {
   const char *op = "grid_sample";
-  HIPC_TRY(check_contiguous(context, op, x, grid, y));
-  int32_t axes = x->rank - 2;
-  if (axes < 1 || axes > SPATIAL || grid->rank != x->rank || y->rank != x->rank || grid->shape[0] != x->shape[0] ||
-      grid->shape[x->rank - 1] != axes)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the grid does not fit an input of rank %d", op, x->rank);
+  Grid g;
+  HIPC_TRY(read_grid(context, x, grid, y, mode, padding, align_corners, &g));
   int64_t points = extent(grid, 1, grid->rank - 1), batch = x->shape[0], channels = x->shape[1];
-  if (elements(y) != batch * channels * points)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the output does not have the grid's extents", op);
   if (elements(y) == 0) return HIPC_OK;
-  Grid g{(int32_t)mode, (int32_t)padding, align_corners != 0, axes, {1, 1, 1}, {0, 0, 0}};
-  for (int32_t a = 0; a < axes; a++) {
-    g.in[a] = x->shape[2 + a];
-    g.stride[a] = extent(x, 3 + a, x->rank);
-    if (g.in[a] == 0) return hipc_error(context, HIPC_ERROR_VALUE, "%s: spatial axis %d is empty", op, a);
-  }
   return dispatch_float(context, op, x->dtype, [&]<class T>() {
     return dispatch_float(context, op, grid->dtype, [&]<class G>() {
       grid_sample(context, g, data<T>(x), data<G>(grid), data<T>(y), batch, channels, points);
@@ -91,22 +80,14 @@ HIPC_EXPORT int32_t hipc_roi_align(hipc_context *context, const hipc_tensor *x, 
                                    int64_t output_height, int64_t output_width, int64_t sampling_ratio,
                                    double spatial_scale) {
   const char *op = "roi_align";
-  HIPC_TRY(check_contiguous(context, op, x, rois, batch_indices, y));
-  if (x->rank != 4 || rois->rank != 2 || rois->shape[1] != 4 || elements(batch_indices) != rois->shape[0] ||
-      rois->dtype != x->dtype)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: regions need four numbers of the input's type each", op);
-  if (batch_indices->dtype != I64) return unsupported_dtype(context, op, batch_indices->dtype);
+  Region r;
+  HIPC_TRY(read_region(context, x, rois, batch_indices, y, mode, coordinate, output_height, output_width, sampling_ratio,
+                       spatial_scale, &r));
   int64_t count = rois->shape[0];
-  if (output_height < 1 || output_width < 1 || elements(y) != count * x->shape[1] * output_height * output_width)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the output does not have the extents asked for", op);
   const int64_t *images = data<int64_t>(batch_indices);
   for (int64_t i = 0; i < count; i++)
     if (images[i] < 0 || images[i] >= x->shape[0]) return index_error(context, op, images[i], 0, x->shape[0]);
   if (elements(y) == 0) return HIPC_OK;
-  if (x->shape[2] * x->shape[3] == 0) return hipc_error(context, HIPC_ERROR_VALUE, "%s: the feature map is empty", op);
-  bool half_pixel = coordinate == 0;
-  Region r{x->shape[1],    x->shape[2],   x->shape[3],            output_height, output_width,
-           sampling_ratio, spatial_scale, half_pixel ? 0.5 : 0.0, mode == 1,     !half_pixel};
   return dispatch_float(context, op, x->dtype, [&]<class T>() {
     const T *maps = data<T>(x), *regions = data<T>(rois);
     T *out = data<T>(y);

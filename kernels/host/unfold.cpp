@@ -1,5 +1,5 @@
 // hipc_col2im, hipc_deform_conv.
-#include "shared/sampling.h"
+#include "regions.h"
 
 using namespace hipc;
 
@@ -61,33 +61,6 @@ void deform_position(const Deformed &d, const T *w, const T *bias, const Compute
     }
     y[o * d.positions()] = (T)(sum + (bias ? widen(bias[o]) : (C)0));
   }
-}
-
-int32_t read_deformed(hipc_context *context, const hipc_tensor *x, const hipc_tensor *w, const hipc_tensor *offset,
-                      const hipc_tensor *bias, const hipc_tensor *mask, const hipc_tensor *y, Deformed *d) {
-  const char *op = "deform_conv";
-  if (x->rank != 4 || w->rank != 4 || offset->rank != 4 || y->rank != 4 || (mask && mask->rank != 4))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs two spatial axes", op);
-  d->batch = x->shape[0];
-  d->channels_in = x->shape[1];
-  d->channels_out = w->shape[0];
-  d->height = x->shape[2];
-  d->width = x->shape[3];
-  d->out_height = y->shape[2];
-  d->out_width = y->shape[3];
-  d->kernel_height = w->shape[2];
-  d->kernel_width = w->shape[3];
-  int64_t taps = d->offset_group * d->taps();
-  auto lies_on_output = [&](const hipc_tensor *tensor, int64_t channels) {
-    return tensor->shape[0] == d->batch && tensor->shape[1] == channels && tensor->shape[2] == d->out_height &&
-           tensor->shape[3] == d->out_width;
-  };
-  bool fits = d->group > 0 && d->offset_group > 0 && d->channels_in % d->group == 0 &&
-              d->channels_out % d->group == 0 && d->channels_in % d->offset_group == 0 &&
-              w->shape[1] * d->group == d->channels_in && lies_on_output(y, d->channels_out) &&
-              lies_on_output(offset, 2 * taps) && (!mask || lies_on_output(mask, taps)) &&
-              (!bias || elements(bias) == d->channels_out);
-  return fits ? HIPC_OK : hipc_error(context, HIPC_ERROR_SHAPE, "%s: extents of the operands do not fit", op);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // hipc_moe on GPUs: routing, the layers of the chosen experts, and the weighted sum, all on the device.
+#include "../host/experts.h"
 #include "gpu.h"
-#include "shared/experts.h"
 
 using namespace hipc;
 
@@ -8,35 +8,13 @@ namespace {
 
 constexpr const char *OP = "moe";
 
-struct Layer {
-  const hipc_tensor *weights, *scales, *zeros, *bias;
-  int64_t n, k, bits, block;
-
+struct Layer : ExpertOperands {
   ExpertLayer argument() const {
     auto floats = [](const hipc_tensor *tensor) { return tensor ? data<const float>(tensor) : nullptr; };
     return {bits ? data<const uint8_t>(weights) : nullptr, bits ? nullptr : data<const float>(weights), floats(scales),
             floats(zeros), floats(bias), n, k, bits, block, bits ? ceil_div(k, block) : 0};
   }
 };
-
-int32_t check_layer(hipc_context *context, const char *name, const Layer &layer, int64_t experts) {
-  if (!layer.weights) return HIPC_OK;
-  bool known = layer.bits == 0 || layer.bits == 2 || layer.bits == 4 || layer.bits == 8;
-  if (!known || (layer.bits && (layer.block < 16 || layer.block % 16 || !layer.scales)))
-    return hipc_error(context, HIPC_ERROR_VALUE, "moe: %s has %lld bits in blocks of %lld", name, (long long)layer.bits,
-                      (long long)layer.block);
-  int64_t columns = experts * ceil_div(layer.n, EXPERT_PANEL) * EXPERT_PANEL;
-  int64_t cells = layer.bits ? columns * ceil_div(layer.k, layer.block) : 0;
-  bool fits = elements(layer.weights) == (layer.bits ? cells * layer.block * layer.bits / 8 : columns * layer.k);
-  fits = fits && element_size(layer.weights->dtype) == (layer.bits ? 1 : 4);
-  fits = fits && (!layer.bias || (elements(layer.bias) == experts * layer.n && layer.bias->dtype == F32));
-  const hipc_tensor *const cell_tensors[] = {layer.scales, layer.zeros};
-  for (const hipc_tensor *cell : cell_tensors)
-    fits = fits && (!cell || (elements(cell) == cells && cell->dtype == F32));
-  if (fits) return HIPC_OK;
-  return hipc_error(context, HIPC_ERROR_SHAPE, "moe: the weights of %s are not those of %lld experts, %lld to %lld", name,
-                    (long long)experts, (long long)layer.k, (long long)layer.n);
-}
 
 int32_t run_layer(hipc_context *context, const Experts &op, const Layer &layer, const float *from, float *to) {
   char name[32];
@@ -62,32 +40,17 @@ HIPC_EXPORT int32_t hipc_moe(hipc_context *context, const hipc_tensor *x, const 
   (void)level;  // of accuracy: products of float32 satisfy every one
   HIPC_TRY(check_contiguous(context, OP, x, router, router_weights, fc1, fc1_scales, fc1_zeros, fc1_bias, fc2, fc2_scales,
                             fc2_zeros, fc2_bias, fc3, fc3_scales, fc3_zeros, fc3_bias, y));
-  const hipc_tensor *const floats[] = {x, router, router_weights, y};
-  for (const hipc_tensor *tensor : floats)
-    if (tensor && tensor->dtype != F32 && tensor->dtype != F16 && tensor->dtype != BF16)
-      return unsupported_dtype(context, OP, tensor->dtype);
-  if (y->dtype != x->dtype) return unsupported_dtype(context, OP, y->dtype);
-  if (x->rank < 1 || experts < 1 || k < 1 || k > experts || inner < 1)
-    return hipc_error(context, HIPC_ERROR_VALUE, "moe: %lld of %lld experts", (long long)k, (long long)experts);
   Experts op{};
-  op.hidden = x->shape[x->rank - 1], op.tokens = extent(x, 0, x->rank - 1);
+  op.hidden = x->rank ? x->shape[x->rank - 1] : 0, op.tokens = extent(x, 0, x->rank - 1);
   op.inner = inner, op.experts = experts, op.k = k;
   op.activation = (int32_t)activation, op.fusion = (int32_t)fusion, op.normalize = normalize != 0;
   op.alpha = (float)alpha, op.beta = (float)beta, op.limit = (float)limit;
   op.x = x->data, op.router = router->data, op.router_weights = router_weights ? router_weights->data : nullptr, op.y = y->data;
   op.dtype = x->dtype, op.router_dtype = router->dtype, op.weights_dtype = router_weights ? router_weights->dtype : F32;
-  Layer first{fc1, fc1_scales, fc1_zeros, fc1_bias, fusion == FUSED_APART ? inner : 2 * inner, op.hidden, fc1_bits, fc1_block};
-  Layer second{fc2, fc2_scales, fc2_zeros, fc2_bias, op.hidden, inner, fc2_bits, fc2_block};
-  Layer third{fc3, fc3_scales, fc3_zeros, fc3_bias, inner, op.hidden, fc3_bits, fc3_block};
-  if (activation == EXPERT_SWIGLU && fusion == FUSED_APART && !fc3)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "moe: the linear half of the gate is missing");
-  if (elements(y) != op.tokens * op.hidden || elements(router) != op.tokens * experts ||
-      (router_weights && elements(router_weights) != op.tokens * experts))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "moe: %lld router scores for %lld tokens and %lld experts",
-                      (long long)elements(router), (long long)op.tokens, (long long)experts);
-  HIPC_TRY(check_layer(context, "fc1", first, experts));
-  HIPC_TRY(check_layer(context, "fc2", second, experts));
-  HIPC_TRY(check_layer(context, "fc3", third, experts));
+  Layer first{{fc1, fc1_scales, fc1_zeros, fc1_bias, fusion == FUSED_APART ? inner : 2 * inner, op.hidden, fc1_bits, fc1_block}};
+  Layer second{{fc2, fc2_scales, fc2_zeros, fc2_bias, op.hidden, inner, fc2_bits, fc2_block}};
+  Layer third{{fc3, fc3_scales, fc3_zeros, fc3_bias, inner, op.hidden, fc3_bits, fc3_block}};
+  HIPC_TRY(check_mixture(context, {x, router, router_weights, y, experts, inner, k, activation, fusion}, first, second, third));
   if (elements(y) == 0) return HIPC_OK;
   int64_t entries = op.tokens * k;
   ScratchPlan plan;

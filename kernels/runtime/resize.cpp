@@ -1,4 +1,5 @@
 // hipc_resize and hipc_resize_extents on GPUs. Scales and regions are read on the host: they are constants as a rule.
+#include "../host/resizing.h"
 #include "gpu.h"
 #include "shared/resizing.h"
 
@@ -8,33 +9,17 @@ namespace {
 
 constexpr const char *OP = "resize";
 
-int32_t read_axes(hipc_context *context, const ResizeOptions &options, const hipc_tensor *x, const hipc_tensor *scales,
-                  const hipc_tensor *roi, const hipc_tensor *y, ResizeAxis *axes) {
-  if (y->rank != x->rank) return hipc_error(context, HIPC_ERROR_SHAPE, "resize: ranks of input and output differ");
-  if (scales && (elements(scales) != x->rank || scales->dtype != F32))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "resize needs one float scale for each of the %d axes", x->rank);
-  bool crops = options.coordinate == TF_CROP_AND_RESIZE;
-  if (crops && (!roi || elements(roi) != 2 * x->rank || roi->dtype != F32))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "resize needs a float region with two numbers for each axis");
+// The axes, from numbers that lie on the device.
+int32_t read_values(hipc_context *context, const ResizeOptions &options, const hipc_tensor *x, const hipc_tensor *scales,
+                    const hipc_tensor *roi, const hipc_tensor *y, ResizeAxis *axes) {
+  HIPC_TRY(check_resize(context, options, x, scales, roi, y));
   float scale_buffer[HIPC_MAX_RANK], roi_buffer[2 * HIPC_MAX_RANK];
-  const float *own_scales = scale_buffer, *region = roi_buffer;
-  if (scales && x->rank) own_scales = (const float *)host_view(context, scales->data, scale_buffer, 4 * x->rank);
-  if (crops && x->rank) region = (const float *)host_view(context, roi->data, roi_buffer, 8 * x->rank);
-  if (!own_scales || !region) return HIPC_ERROR_INTERNAL;
-  for (int32_t i = 0; i < x->rank; i++) {
-    ResizeAxis &axis = axes[i];
-    axis = {x->shape[i], y->shape[i], 1, 0, 1};
-    if (scales) axis.scale = own_scales[i];
-    else if (axis.in) axis.scale = (double)axis.out / (double)axis.in;
-    if (crops) axis.roi_begin = region[i], axis.roi_end = region[x->rank + i];
-    if (axis.out && !(axis.scale > 0))
-      return hipc_error(context, HIPC_ERROR_VALUE, "resize: the scale of axis %d is not positive", i);
-    if (axis.out && options.antialias && axis.scale < 1e-6)
-      return hipc_error(context, HIPC_ERROR_VALUE, "resize: the scale of axis %d is too small for antialiasing", i);
-    if (axis.out && !axis.in)
-      return hipc_error(context, HIPC_ERROR_VALUE, "resize: axis %d is empty and has nothing to sample", i);
-  }
-  return HIPC_OK;
+  const float *own = nullptr, *region = roi_buffer;
+  if (scales) own = x->rank ? (const float *)host_view(context, scales->data, scale_buffer, 4 * x->rank) : scale_buffer;
+  if (options.coordinate == TF_CROP_AND_RESIZE && x->rank)
+    region = (const float *)host_view(context, roi->data, roi_buffer, 8 * x->rank);
+  if ((scales && !own) || !region) return HIPC_ERROR_INTERNAL;
+  return read_axes(context, options, x, own, region, y, axes);
 }
 
 // The type that numbers are blended in.
@@ -118,7 +103,7 @@ HIPC_EXPORT int32_t hipc_resize(hipc_context *context, const hipc_tensor *x, con
   HIPC_TRY(check_contiguous(context, OP, x, scales, roi, y));
   ResizeOptions options{mode, coordinate, nearest_mode, cubic_coeff_a, extrapolation_value, exclude_outside != 0, antialias != 0};
   ResizeAxis axes[HIPC_MAX_RANK];
-  HIPC_TRY(read_axes(context, options, x, scales, roi, y, axes));
+  HIPC_TRY(read_values(context, options, x, scales, roi, y, axes));
   int32_t dtype = signed_as(x->dtype, is_unsigned);
   int64_t size = element_size(dtype);
   if (size == 0 || y->dtype != x->dtype) return unsupported_dtype(context, OP, x->dtype);

@@ -1,5 +1,5 @@
 // hipc_grid_sample, hipc_roi_align, hipc_max_roi_pool, hipc_deform_conv and hipc_col2im on GPUs.
-#include "shared/sampling.h"
+#include "../host/regions.h"
 #include "gpu.h"
 #include "shared/unfolded.h"
 
@@ -32,23 +32,12 @@ hipc_tensor contiguous(void *data, int32_t dtype, int64_t a, int64_t b, int64_t 
 HIPC_EXPORT int32_t hipc_grid_sample(hipc_context *context, const hipc_tensor *x, const hipc_tensor *grid,
                                      hipc_tensor *y, int64_t mode, int64_t padding, int64_t align_corners) {
   const char *op = "grid_sample";
-  HIPC_TRY(check_contiguous(context, op, x, grid, y));
-  int32_t axes = x->rank - 2;
-  if (axes < 1 || axes > SPATIAL || grid->rank != x->rank || y->rank != x->rank || grid->shape[0] != x->shape[0] ||
-      grid->shape[x->rank - 1] != axes)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the grid does not fit an input of rank %d", op, x->rank);
-  int64_t points = extent(grid, 1, grid->rank - 1), batch = x->shape[0], channels = x->shape[1];
-  if (elements(y) != batch * channels * points)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the output does not have the grid's extents", op);
+  Grid g;
+  HIPC_TRY(read_grid(context, x, grid, y, mode, padding, align_corners, &g));
   HIPC_TRY(check_floats(context, op, x, y));
   if (!is_float_type(grid->dtype)) return unsupported_dtype(context, op, grid->dtype);
+  int64_t points = extent(grid, 1, grid->rank - 1), batch = x->shape[0], channels = x->shape[1];
   if (elements(y) == 0) return HIPC_OK;
-  Grid g{(int32_t)mode, (int32_t)padding, align_corners != 0, axes, {1, 1, 1}, {0, 0, 0}};
-  for (int32_t a = 0; a < axes; a++) {
-    g.in[a] = x->shape[2 + a];
-    g.stride[a] = extent(x, 3 + a, x->rank);
-    if (g.in[a] == 0) return hipc_error(context, HIPC_ERROR_VALUE, "%s: spatial axis %d is empty", op, a);
-  }
   return launch(context, kernel_name(op, x->dtype), over(context, batch * points), x->data, grid->data, y->data, g, batch,
                 channels, points, extent(x, 2, x->rank), grid->dtype);
 }
@@ -58,19 +47,12 @@ HIPC_EXPORT int32_t hipc_roi_align(hipc_context *context, const hipc_tensor *x, 
                                    int64_t output_height, int64_t output_width, int64_t sampling_ratio,
                                    double spatial_scale) {
   const char *op = "roi_align";
-  HIPC_TRY(check_contiguous(context, op, x, rois, batch_indices, y));
-  if (x->rank != 4 || rois->rank != 2 || rois->shape[1] != 4 || elements(batch_indices) != rois->shape[0])
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: regions need four numbers of the input's type each", op);
+  Region r;
+  HIPC_TRY(read_region(context, x, rois, batch_indices, y, mode, coordinate, output_height, output_width, sampling_ratio,
+                       spatial_scale, &r));
   HIPC_TRY(check_floats(context, op, x, rois, y));
-  if (batch_indices->dtype != I64) return unsupported_dtype(context, op, batch_indices->dtype);
   int64_t count = rois->shape[0];
-  if (output_height < 1 || output_width < 1 || elements(y) != count * x->shape[1] * output_height * output_width)
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s: the output does not have the extents asked for", op);
   if (elements(y) == 0) return HIPC_OK;
-  if (x->shape[2] * x->shape[3] == 0) return hipc_error(context, HIPC_ERROR_VALUE, "%s: the feature map is empty", op);
-  bool half_pixel = coordinate == 0;
-  Region r{x->shape[1],    x->shape[2],   x->shape[3],            output_height, output_width,
-           sampling_ratio, spatial_scale, half_pixel ? 0.5 : 0.0, mode == 1,     !half_pixel};
   int32_t *fault = device_fault(context);
   if (!fault) return HIPC_ERROR_MEMORY;
   return launch(context, kernel_name(op, x->dtype), over(context, elements(y)), x->data, rois->data, batch_indices->data,
@@ -106,20 +88,11 @@ HIPC_EXPORT int32_t hipc_deform_conv(hipc_context *context, const hipc_tensor *x
   HIPC_TRY(check_contiguous(context, op, x, w, offset, bias, mask, y));
   if (num_strides != 2 || num_pads != 4 || num_dilations != 2)
     return hipc_error(context, HIPC_ERROR_VALUE, "%s: strides, pads and dilations are of another rank", op);
-  if (x->rank != 4 || w->rank != 4 || offset->rank != 4 || y->rank != 4 || (mask && mask->rank != 4))
-    return hipc_error(context, HIPC_ERROR_SHAPE, "%s needs two spatial axes", op);
   HIPC_TRY(check_floats(context, op, x, w, offset, bias, mask, y));
-  Deformed d{x->shape[0], x->shape[1], w->shape[0], x->shape[2], x->shape[3], y->shape[2], y->shape[3], w->shape[2], w->shape[3],
-             group, offset_group, {strides[0], strides[1]}, {pads[0], pads[1]}, {dilations[0], dilations[1]}};
-  auto lies_on_output = [&](const hipc_tensor *tensor, int64_t channels) {
-    return tensor->shape[0] == d.batch && tensor->shape[1] == channels && tensor->shape[2] == d.out_height &&
-           tensor->shape[3] == d.out_width;
-  };
-  bool fits = group > 0 && offset_group > 0 && d.channels_in % group == 0 && d.channels_out % group == 0 &&
-              d.channels_in % offset_group == 0 && w->shape[1] * group == d.channels_in &&
-              lies_on_output(y, d.channels_out) && lies_on_output(offset, 2 * offset_group * d.taps()) &&
-              (!mask || lies_on_output(mask, offset_group * d.taps())) && (!bias || elements(bias) == d.channels_out);
-  if (!fits) return hipc_error(context, HIPC_ERROR_SHAPE, "%s: extents of the operands do not fit", op);
+  Deformed d{};
+  d.group = group, d.offset_group = offset_group;
+  for (int i = 0; i < 2; i++) d.stride[i] = strides[i], d.pad[i] = pads[i], d.dilation[i] = dilations[i];
+  HIPC_TRY(read_deformed(context, x, w, offset, bias, mask, y, &d));
   if (elements(y) == 0) return HIPC_OK;
   int64_t depth = d.channels_in * d.taps();
   void *samples = device_scratch(context, d.batch * depth * d.positions() * element_size(x->dtype));

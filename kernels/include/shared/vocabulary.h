@@ -6,19 +6,11 @@
 #include "hipc_math.h"
 #define HIPC_SHARED inline __attribute__((device, always_inline))
 #else
+#include "arguments.h"
 #include "hipc_ops.h"
 #define HIPC_SHARED HIPC_INLINE
 
 namespace hipc {
-
-typedef int8_t i8;
-typedef uint8_t u8;
-typedef int32_t i32;
-typedef uint32_t u32;
-typedef int64_t i64;
-typedef uint64_t u64;
-typedef float f32;
-typedef double f64;
 
 template <class T> constexpr bool is_float = TypeInfo<T>::is_float;
 HIPC_INLINE float abs_of(float x) { return __builtin_fabsf(x); }
