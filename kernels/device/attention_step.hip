@@ -5,7 +5,6 @@
 // rotated; the new ones are taken from LDS, not from the cache. Blocks share the keys of a long cache, those of a short
 // one leave at once; the last block to end joins what the others found.
 #include "hipc_attention.h"
-#include "hipc_attention_step.h"
 
 using namespace hipc;
 
@@ -89,7 +88,7 @@ template <class T, int LANES, int AHEAD> DEVICE void attention_step(const Attent
     const T *from = is_key ? (const T *)op.k + b * op.k_stride + kv_head * SIZE : (const T *)op.q + b * op.q_stride + head * SIZE;
     T x = from[one], y = from[other];
     if (turns) {
-      f32 c = float_at(op.cos, op.table_dtype, angle * op.half + pair), d = float_at(op.sin, op.table_dtype, angle * op.half + pair);
+      f32 c = mixed_at(op.cos, op.table_dtype, angle * op.half + pair), d = mixed_at(op.sin, op.table_dtype, angle * op.half + pair);
       f32 left = widen(x), right = widen(y);
       x = narrow<T>(left * c - right * d), y = narrow<T>(left * d + right * c);
     }
@@ -185,7 +184,7 @@ template <class T, int LANES, int AHEAD> DEVICE void attention_step(const Attent
   if (c >= SIZE) return;
   f32 factor = 1;
   if (op.sink || op.smooth) {
-    f32 sink = op.sink ? float_at(op.sink, op.sink_dtype, head) * LOG2_E : 0.0f, higher = limit > sink ? limit : sink;
+    f32 sink = op.sink ? mixed_at(op.sink, op.sink_dtype, head) * LOG2_E : 0.0f, higher = limit > sink ? limit : sink;
     factor = weight_of(limit, higher);
     all = all * factor + exp2_of(sink - higher);
   }

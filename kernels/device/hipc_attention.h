@@ -1,49 +1,16 @@
 // What the kernels of attention share: their argument, the keys that a row sees, and how a row ends.
 #pragma once
 #include "hipc_math.h"
+#include "hipc_mixed.h"
+#include "shared/attention.h"
 
 namespace hipc {
 
 constexpr f32 NOTHING = -__builtin_inff();
 
-// Vectors of one head by batch entry, head and position; strides count elements.
-struct Heads {
-  void *data;
-  i64 first, batch_stride, head_stride, position_stride;
-};
-// Added to the scores, or, of single bytes, a mask whose zeros hide keys.
-struct Bias {
-  const void *data;
-  i32 dtype;
-  i64 strides[4];
-};
-struct Lengths {
-  const i32 *data;
-  i32 one;
-  i64 otherwise;
-};
-struct Attention {
-  Heads q, k, v, y;
-  Bias bias;
-  Lengths past, valid;
-  const void *sink;
-  i32 sink_dtype, q_heads, kv_heads, group, positions, size, v_size, window, causal, smooth;
-  f32 scale, softcap;
-  i32 lanes, splits;    // lanes of a key; parts that the keys are split into
-  i32 rows, q_aligned, k_aligned, v_aligned;
-  i64 capacity;
-  f32 *parts;           // sums [row][v_size] of each part, then greatest and total [row][2]
-  i32 *fault;
-};
+using Attention = AttentionArguments;
 
-DEVICE f32 float_at(const void *data, i32 dtype, i64 at) {
-  switch (dtype) {
-  case 10: return widen(((const f16 *)data)[at]);
-  case 16: return widen(((const bf16 *)data)[at]);
-  default: return ((const f32 *)data)[at];
-  }
-}
-DEVICE i64 length_of(const Lengths &lengths, i32 b) {
+DEVICE i64 length_of(const LengthsArgument &lengths, i32 b) {
   return lengths.data ? (i64)lengths.data[lengths.one ? 0 : b] : lengths.otherwise;
 }
 
@@ -62,7 +29,7 @@ struct Row {
 template <class T> DEVICE void finish(const Attention &op, const Row &row, i32 b, i32 c, f32 sum, f32 greatest, f32 total) {
   f32 factor = 1;
   if (op.sink || op.smooth) {
-    f32 sink = op.sink ? float_at(op.sink, op.sink_dtype, row.head) : 0.0f, limit = greatest > sink ? greatest : sink;
+    f32 sink = op.sink ? mixed_at(op.sink, op.sink_dtype, row.head) : 0.0f, limit = greatest > sink ? greatest : sink;
     factor = factor_of(greatest, limit);
     total = total * factor + exp_of(sink - limit);
   }
@@ -90,7 +57,7 @@ DEVICE f32 score_of(const Attention &op, f32 score, i32 b, const Row &row, i64 k
               key * op.bias.strides[3];
   bool is_mask = op.bias.dtype != 1 && op.bias.dtype != 10 && op.bias.dtype != 16;
   if (is_mask) return ((const u8 *)op.bias.data)[place] != 0 ? score : NOTHING;
-  return score + float_at(op.bias.data, op.bias.dtype, place);
+  return score + mixed_at(op.bias.data, op.bias.dtype, place);
 }
 
 } // namespace hipc

@@ -1,16 +1,8 @@
-// What the kernels of linear share: their argument, and elements of 16 bytes of weights.
+// What the kernels of linear share: elements of 16 bytes of weights.
 #pragma once
 #include "hipc_math.h"
 
 namespace hipc {
-
-struct Linear {
-  const void *x, *norm, *weight, *up;
-  void *y;
-  Epilogue end;
-  i32 n, k, chunk;  // chunk: elements of K in LDS at a time, all of K or a multiple of 4 * WAVE * V
-  f32 epsilon;
-};
 
 typedef f16 f16x2 __attribute__((ext_vector_type(2)));
 

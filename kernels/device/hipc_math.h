@@ -1,6 +1,7 @@
 // Functions of numbers on devices: float32 to a few units in the last place, and the activations that products end with.
 #pragma once
 #include "hipc_device.h"
+#include "shared/products.h"
 
 namespace hipc {
 
@@ -123,14 +124,7 @@ enum Activation : i32 {
   ACT_CLIP,
 };
 
-// What a product ends with: y = activation(alpha * product + bias) + residual. `first` and `second` are the slope of
-// leaky_relu, slope and offset of hard_sigmoid, bounds of clip.
-struct Epilogue {
-  const void *bias;      // one number per column, or NULL
-  const void *residual;  // like y, or NULL
-  f32 alpha, first, second;
-  i32 activation;
-};
+using Epilogue = ProductEnd;
 
 DEVICE f32 clamp_of(f32 x, f32 low, f32 high) {
   // Written so that a NaN is kept.

@@ -30,7 +30,7 @@ DEVICE void fetch(u32x4 (&w)[S][ROWS], const T *const (&from)[S][ROWS], i32 plac
 
 DEVICE f32 sum_of(const f32 (&sums)[4]) { return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])); }
 
-template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const Linear &op) {
+template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const LinearArguments &op) {
   constexpr int V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = V * (int)WAVE, AHEAD = GATED || ROWS > 1 ? 2 : 4;
   SHARED f32 shared[M][BLOCK / WAVE];
   const T *x = (const T *)op.x, *norm = (const T *)op.norm;
@@ -149,8 +149,8 @@ template <class T> DEVICE void combine_each(const T *gate, const T *up, T *y, Ep
 HIPC_FLOATS(COMBINE)
 
 #define LINEAR(WORD, T, M)                                                                                             \
-  KERNEL(BLOCK) linear_m##M##_##WORD(Linear op) { linear<T, M, false, 1>(op); }                                        \
-  KERNEL(BLOCK) linear_wide_m##M##_##WORD(Linear op) { linear<T, M, false, 2>(op); }                                   \
-  KERNEL(BLOCK) linear_gated_m##M##_##WORD(Linear op) { linear<T, M, true, 1>(op); }
+  KERNEL(BLOCK) linear_m##M##_##WORD(LinearArguments op) { linear<T, M, false, 1>(op); }                                        \
+  KERNEL(BLOCK) linear_wide_m##M##_##WORD(LinearArguments op) { linear<T, M, false, 2>(op); }                                   \
+  KERNEL(BLOCK) linear_gated_m##M##_##WORD(LinearArguments op) { linear<T, M, true, 1>(op); }
 #define LINEAR_ROWS(WORD, T) LINEAR(WORD, T, 2) LINEAR(WORD, T, 4)
 HIPC_FLOATS(LINEAR_ROWS)

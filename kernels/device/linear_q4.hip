@@ -15,16 +15,6 @@ extern "C" __attribute__((shared, device, aligned(16))) u32x4 linear_pieces[];
 
 typedef f16 f16x2 __attribute__((ext_vector_type(2)));
 
-struct Operands {
-  const f16 *x, *norm;
-  const u32x4 *weight, *up;
-  const f16 *scales, *up_scales;
-  f16 *y;
-  Epilogue end;
-  i32 n, blocks;
-  f32 epsilon;
-};
-
 // Halves of nibbles 0 and 4, 1 and 5, 2 and 6, 3 and 7 of a word, less 8.
 DEVICE f16x2 pair_of(u32 word, int number) {
   f16x2 shifted = bit_cast<f16x2>(((word >> (4 * number)) & 0x000f000fu) | 0x64006400u);
@@ -45,22 +35,22 @@ DEVICE f32 dot_block(u32x4 weights, const u32x4 *x, i32 blocks) {
 }
 
 // x, or its norm, in shared memory. Every thread leaves when all of it is there.
-DEVICE void place_x(const Operands &op) {
+DEVICE void place_x(const QuantizedLinearArguments &op) {
   SHARED f32 shared[MOST_WAVES];
   i32 pieces = op.blocks * 4;
   f32 inverse = 1;
   if (op.norm) {
     f32 squares = 0;
     for (i32 i = thread(); i < pieces; i += BLOCK) {
-      Vector<f16, 8> values = load<f16, 8>(op.x + i * 8);
+      Vector<f16, 8> values = load<f16, 8>((const f16 *)op.x + i * 8);
       UNROLL for (int j = 0; j < 8; j++) squares += (f32)values[j] * (f32)values[j];
     }
     inverse = rsqrt_of(sum_block(squares, shared) / (f32)(pieces * 8) + op.epsilon);
   }
   for (i32 i = thread(); i < pieces; i += BLOCK) {
-    Vector<f16, 8> values = load<f16, 8>(op.x + i * 8), ordered;
+    Vector<f16, 8> values = load<f16, 8>((const f16 *)op.x + i * 8), ordered;
     if (op.norm) {
-      Vector<f16, 8> scale = load<f16, 8>(op.norm + i * 8);
+      Vector<f16, 8> scale = load<f16, 8>((const f16 *)op.norm + i * 8);
       UNROLL for (int j = 0; j < 8; j++) values[j] = (f16)((f32)values[j] * inverse * (f32)scale[j]);
     }
     UNROLL for (int j = 0; j < 8; j++) ordered[j] = values[j / 2 + j % 2 * 4];
@@ -69,14 +59,14 @@ DEVICE void place_x(const Operands &op) {
   barrier();
 }
 
-template <bool GATED, int ROWS> DEVICE void linear_q4(const Operands &op) {
+template <bool GATED, int ROWS> DEVICE void linear_q4(const QuantizedLinearArguments &op) {
   constexpr int S = GATED ? 2 : 1, AHEAD = GATED || ROWS > 1 ? 2 : 4;
   i32 first_row = (block() * (BLOCK / WAVE) + wave()) * ROWS, blocks = op.blocks;
   u32x4 w[AHEAD][S][ROWS];
   f16 scale[AHEAD][S][ROWS];
-  const u32x4 *weights[S] = {op.weight};
-  const f16 *scales[S] = {op.scales};
-  if constexpr (GATED) weights[1] = op.up, scales[1] = op.up_scales;
+  const u32x4 *weights[S] = {(const u32x4 *)op.weight};
+  const f16 *scales[S] = {(const f16 *)op.scales};
+  if constexpr (GATED) weights[1] = (const u32x4 *)op.up, scales[1] = (const f16 *)op.up_scales;
   f32 sums[S][ROWS] = {};
   for (i32 base = lane(), round = 0; base < blocks || round == 0; base += AHEAD * WAVE, round++) {
     UNROLL for (int a = 0; a < AHEAD; a++)
@@ -104,12 +94,12 @@ template <bool GATED, int ROWS> DEVICE void linear_q4(const Operands &op) {
     if constexpr (GATED) value = activate(value, op.end) * other;
     if (op.end.bias) value += (f32)((const f16 *)op.end.bias)[column];
     if (op.end.residual) value += (f32)((const f16 *)op.end.residual)[column];
-    op.y[column] = (f16)value;
+    ((f16 *)op.y)[column] = (f16)value;
   }
 }
 
 } // namespace
 
-KERNEL(BLOCK) linear_q4_f16(Operands op) { linear_q4<false, 1>(op); }
-KERNEL(BLOCK) linear_q4_wide_f16(Operands op) { linear_q4<false, 2>(op); }
-KERNEL(BLOCK) linear_q4_gated_f16(Operands op) { linear_q4<true, 1>(op); }
+KERNEL(BLOCK) linear_q4_f16(QuantizedLinearArguments op) { linear_q4<false, 1>(op); }
+KERNEL(BLOCK) linear_q4_wide_f16(QuantizedLinearArguments op) { linear_q4<false, 2>(op); }
+KERNEL(BLOCK) linear_q4_gated_f16(QuantizedLinearArguments op) { linear_q4<true, 1>(op); }

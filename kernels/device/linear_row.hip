@@ -11,7 +11,7 @@ namespace {
 constexpr int BLOCK = 256, WAVES = BLOCK / WAVE;
 
 // y = activation(w x) * (up x) + bias + residual, x normed where NORM. AHEAD vectors of every row are on their way at once.
-template <class T, bool GATED, bool NORM, int AHEAD, int SPLIT> DEVICE void linear_row(const Linear &op) {
+template <class T, bool GATED, bool NORM, int AHEAD, int SPLIT> DEVICE void linear_row(const LinearArguments &op) {
   constexpr i32 V = LANE_VECTOR<T>, S = GATED ? 2 : 1, STEP = SPLIT * (i32)WAVE;
   i32 row = (i32)block() * (WAVES / SPLIT) + (i32)wave() / SPLIT, part = (i32)wave() % SPLIT, vectors = op.k / V;
   const u32x4 *x = (const u32x4 *)op.x, *norm = (const u32x4 *)op.norm, *from[S];
@@ -72,11 +72,11 @@ template <class T, bool GATED, bool NORM, int AHEAD, int SPLIT> DEVICE void line
 
 // by2, by4: how many of a block's waves share a row.
 #define LINEAR_ROW(WORD, T)                                                                                            \
-  KERNEL(BLOCK) linear_row_##WORD(Linear op) { linear_row<T, false, false, 4, 1>(op); }                                \
-  KERNEL(BLOCK) linear_row_by2_##WORD(Linear op) { linear_row<T, false, false, 4, 2>(op); }                            \
-  KERNEL(BLOCK) linear_row_by4_##WORD(Linear op) { linear_row<T, false, false, 4, 4>(op); }                            \
-  KERNEL(BLOCK) linear_row_norm_##WORD(Linear op) { linear_row<T, false, true, 4, 1>(op); }                            \
-  KERNEL(BLOCK) linear_row_norm_by2_##WORD(Linear op) { linear_row<T, false, true, 2, 2>(op); }                        \
-  KERNEL(BLOCK) linear_row_gated_##WORD(Linear op) { linear_row<T, true, false, 4, 1>(op); }                           \
-  KERNEL(BLOCK) linear_row_norm_gated_##WORD(Linear op) { linear_row<T, true, true, 4, 1>(op); }
+  KERNEL(BLOCK) linear_row_##WORD(LinearArguments op) { linear_row<T, false, false, 4, 1>(op); }                                \
+  KERNEL(BLOCK) linear_row_by2_##WORD(LinearArguments op) { linear_row<T, false, false, 4, 2>(op); }                            \
+  KERNEL(BLOCK) linear_row_by4_##WORD(LinearArguments op) { linear_row<T, false, false, 4, 4>(op); }                            \
+  KERNEL(BLOCK) linear_row_norm_##WORD(LinearArguments op) { linear_row<T, false, true, 4, 1>(op); }                            \
+  KERNEL(BLOCK) linear_row_norm_by2_##WORD(LinearArguments op) { linear_row<T, false, true, 2, 2>(op); }                        \
+  KERNEL(BLOCK) linear_row_gated_##WORD(LinearArguments op) { linear_row<T, true, false, 4, 1>(op); }                           \
+  KERNEL(BLOCK) linear_row_norm_gated_##WORD(LinearArguments op) { linear_row<T, true, true, 4, 1>(op); }
 HIPC_FLOATS(LINEAR_ROW)

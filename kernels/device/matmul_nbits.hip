@@ -1,6 +1,7 @@
 // y = a x ((w - zero) * scale) + bias with w of 2, 4 or 8 bits, as the model stores them: [n][blocks][block * bits / 8],
 // lowest bits first; scales [n][blocks]; zero points packed like w, in the scales' place as numbers, or 2^(bits - 1).
 #include "hipc_math.h"
+#include "hipc_mixed.h"
 #include "hipc_tiles.h"
 
 using namespace hipc;
@@ -9,23 +10,10 @@ namespace {
 
 constexpr int THREADS = 256, WAVES = THREADS / WAVE;
 
-struct Weights {
-  const u8 *bytes;
-  const void *scales, *zeros;
-  i64 n, k, block, blocks;
-  // ONNX element types; that of zero points is u8 (2) when they are packed.
-  i32 scale_dtype, zero_dtype;
-};
+using Weights = QuantizedWeights;
 
-DEVICE f32 number_of(const void *from, i32 dtype, i64 at) {
-  switch (dtype) {
-  case 10: return (f32)((const f16 *)from)[at];
-  case 16: return (f32)((const bf16 *)from)[at];
-  default: return ((const f32 *)from)[at];
-  }
-}
 DEVICE f32 scale_of(const Weights &w, i64 row, i64 block) {
-  return number_of(w.scales, w.scale_dtype, row * w.blocks + block);
+  return mixed_at(w.scales, w.scale_dtype, row * w.blocks + block);
 }
 // Zero points as the fast kernels take them: packed, or the middle.
 template <int BITS> DEVICE f32 packed_zero(const Weights &w, i64 row, i64 block) {
@@ -35,7 +23,7 @@ template <int BITS> DEVICE f32 packed_zero(const Weights &w, i64 row, i64 block)
 }
 
 template <int BITS> DEVICE f32 zero_of(const Weights &w, i64 row, i64 block) {
-  if (w.zeros && w.zero_dtype != 2) return number_of(w.zeros, w.zero_dtype, row * w.blocks + block);
+  if (w.zeros && w.zero_dtype != 2) return mixed_at(w.zeros, w.zero_dtype, row * w.blocks + block);
   return packed_zero<BITS>(w, row, block);
 }
 

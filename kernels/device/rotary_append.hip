@@ -1,6 +1,6 @@
 // One decoder layer's new queries, keys and values: q and k are rotated by the angles of their positions, k and v go into
 // their caches. One wave per head and position.
-#include "hipc_math.h"
+#include "hipc_attention.h"
 
 using namespace hipc;
 
@@ -8,35 +8,9 @@ namespace {
 
 constexpr int BLOCK = 128;
 
-// Rows of [batch, position] begin `stride` elements apart, the heads `first` elements into them.
-struct Packed {
-  const void *data;
-  i64 stride, first;
-};
-struct Rotation {
-  const void *cos, *sin;
-  const i64 *positions;  // per batch entry and position, or NULL: they follow what the cache holds
-  i32 table_dtype, half, interleaved;
-  i64 rows;
-};
-struct Cache {
-  void *k, *v;
-  const i32 *lengths;
-  i32 one_length;
-  i64 capacity;
-};
-
-DEVICE f32 table_value(const void *table, i32 dtype, i64 at) {
-  switch (dtype) {
-  case 10: return widen(((const f16 *)table)[at]);
-  case 16: return widen(((const bf16 *)table)[at]);
-  default: return ((const f32 *)table)[at];
-  }
-}
-
 template <class T>
-DEVICE void rotary_append(Packed q, Packed k, Packed v, Rotation r, Cache cache, T *rotated, i32 q_heads, i32 kv_heads,
-                          i32 size, i32 length, i32 *fault) {
+DEVICE void rotary_append(PackedArgument q, PackedArgument k, PackedArgument v, Rotation r, CacheArgument cache, T *rotated,
+                          i32 q_heads, i32 kv_heads, i32 size, i32 length, i32 *fault) {
   i32 head = block() * (BLOCK / WAVE) + wave(), s = block_y(), b = block_z();
   if (head >= q_heads + 2 * kv_heads) return;
   i64 row = (i64)b * length + s, place = (i64)cache.lengths[cache.one_length ? 0 : b] + s;
@@ -50,7 +24,7 @@ DEVICE void rotary_append(Packed q, Packed k, Packed v, Rotation r, Cache cache,
     i32 shared = head - q_heads;
     turns = shared < kv_heads;
     if (!turns) shared -= kv_heads;
-    const Packed &source = turns ? k : v;
+    const PackedArgument &source = turns ? k : v;
     from = (const T *)source.data + row * source.stride + source.first + (i64)shared * size;
     to = (T *)(turns ? cache.k : cache.v) + (((i64)b * kv_heads + shared) * cache.capacity + place) * size;
   }
@@ -63,7 +37,7 @@ DEVICE void rotary_append(Packed q, Packed k, Packed v, Rotation r, Cache cache,
   for (i32 i = lane(); i < half; i += WAVE) {
     i32 one = r.interleaved ? 2 * i : i, other = r.interleaved ? 2 * i + 1 : i + half;
     f32 x = widen(from[one]), y = widen(from[other]);
-    f32 c = table_value(r.cos, r.table_dtype, angle * half + i), d = table_value(r.sin, r.table_dtype, angle * half + i);
+    f32 c = mixed_at(r.cos, r.table_dtype, angle * half + i), d = mixed_at(r.sin, r.table_dtype, angle * half + i);
     to[one] = narrow<T>(x * c - y * d);
     to[other] = narrow<T>(x * d + y * c);
   }
@@ -83,8 +57,9 @@ DEVICE void cache_move(const T *past, T *present, const i32 *lengths, i32 one_le
 } // namespace
 
 #define ROTARY_APPEND(WORD, T)                                                                                         \
-  KERNEL(BLOCK) rotary_append_##WORD(Packed q, Packed k, Packed v, Rotation r, Cache cache, T *rotated, i32 q_heads,   \
-                                     i32 kv_heads, i32 size, i32 length, i32 *fault) {                                 \
+  KERNEL(BLOCK) rotary_append_##WORD(PackedArgument q, PackedArgument k, PackedArgument v, Rotation r,                 \
+                                     CacheArgument cache, T *rotated, i32 q_heads, i32 kv_heads, i32 size, i32 length, \
+                                     i32 *fault) {                                                                     \
     rotary_append<T>(q, k, v, r, cache, rotated, q_heads, kv_heads, size, length, fault);                              \
   }
 HIPC_FLOATS(ROTARY_APPEND)

@@ -1,6 +1,7 @@
 // hipc_attention on GPUs: keys are split between blocks where there are fewer tiles of rows than compute units.
 #include "../host/heads.h"
 #include "gpu.h"
+#include "shared/attention.h"
 
 using namespace hipc;
 
@@ -9,35 +10,6 @@ namespace {
 constexpr const char *OP = "attention";
 constexpr int64_t PART = 8, SPLIT_KEYS = 64, MOST_ROWS = 8, TALL_ROWS = 64;
 constexpr uint32_t BLOCK = 128;
-
-// As kernels/device/attention.hip declares them.
-struct HeadsArgument {
-  void *data;
-  int64_t first, batch_stride, head_stride, position_stride;
-};
-struct Bias {
-  const void *data;
-  int32_t dtype;
-  int64_t strides[4];
-};
-struct Lengths {
-  const int32_t *data;
-  int32_t one;
-  int64_t otherwise;
-};
-struct Attention {
-  HeadsArgument q, k, v, y;
-  Bias bias;
-  Lengths past, valid;
-  const void *sink;
-  int32_t sink_dtype, q_heads, kv_heads, group, positions, size, v_size, window, causal, smooth;
-  float scale, softcap;
-  int32_t lanes, splits;
-  int32_t rows, q_aligned, k_aligned, v_aligned;
-  int64_t capacity;
-  float *parts;
-  int32_t *fault;
-};
 
 HeadsArgument argument(const Heads &heads) {
   return {heads.data, heads.first, heads.batch_stride, heads.head_stride, heads.position_stride};
@@ -49,7 +21,7 @@ bool loads_vectors(const Heads &heads, int64_t size) {
 }
 
 int32_t read_lengths(hipc_context *context, const char *what, const hipc_tensor *tensor, int64_t batch, int64_t otherwise,
-                     Lengths *out) {
+                     LengthsArgument *out) {
   *out = {nullptr, 0, otherwise};
   if (!tensor) return HIPC_OK;
   if (tensor->dtype != I32 || (elements(tensor) != batch && elements(tensor) != 1))
@@ -58,8 +30,8 @@ int32_t read_lengths(hipc_context *context, const char *what, const hipc_tensor 
   return HIPC_OK;
 }
 
-int32_t read_bias(hipc_context *context, const hipc_tensor *tensor, const int64_t (&wanted)[4], Bias *out) {
-  *out = Bias{};
+int32_t read_bias(hipc_context *context, const hipc_tensor *tensor, const int64_t (&wanted)[4], BiasArgument *out) {
+  *out = BiasArgument{};
   if (!tensor) return HIPC_OK;
   int64_t stride = 1, missing = 4 - tensor->rank;
   if (missing < 0) return hipc_error(context, HIPC_ERROR_SHAPE, "attention: the bias has rank %d", tensor->rank);
@@ -83,12 +55,12 @@ int64_t power_of_two(int64_t least) {
 }
 
 // Enough rows to fill tiles of the matrix units, and heads that they are made for.
-bool fits_matrix_unit(const Attention &op, int64_t all, int32_t dtype) {
+bool fits_matrix_unit(const AttentionArguments &op, int64_t all, int32_t dtype) {
   return all > 2 * MOST_ROWS && (dtype == F16 || dtype == BF16) && op.size == op.v_size && (op.size == 64 || op.size == 128) &&
          op.q_aligned && op.k_aligned && op.v_aligned;
 }
 
-int32_t run(hipc_context *context, Attention &op, int64_t batch, int32_t dtype) {
+int32_t run(hipc_context *context, AttentionArguments &op, int64_t batch, int32_t dtype) {
   int64_t all = (int64_t)op.group * op.positions, lanes = power_of_two(ceil_div((int64_t)max(op.size, op.v_size), PART));
   if (lanes > wave_size(context))
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of heads of size %d; at most %lld fit a wave",
@@ -151,7 +123,7 @@ HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, 
   if (sink && (elements(sink) != q_heads || !is_attention_type(sink->dtype)))
     return hipc_error(context, HIPC_ERROR_SHAPE, "attention: %lld sinks of %s", (long long)elements(sink),
                       dtype_name(sink->dtype));
-  Attention op{};
+  AttentionArguments op{};
   op.q = argument(query), op.k = argument(key), op.v = argument(value), op.y = argument(result);
   op.q_heads = (int32_t)q_heads, op.kv_heads = (int32_t)kv_heads, op.group = (int32_t)(q_heads / kv_heads);
   op.positions = (int32_t)query.positions, op.size = (int32_t)size, op.v_size = (int32_t)v_size;

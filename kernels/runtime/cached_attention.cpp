@@ -1,7 +1,7 @@
 // hipc_cached_attention: the new queries and keys of a decoder layer rotated, keys and values appended to their caches, and
 // attention over what these then hold. One position of a batch entry is one launch; more are rotated and appended first.
-#include "../device/hipc_attention_step.h"
 #include "gpu.h"
+#include "shared/attention.h"
 
 using namespace hipc;
 
@@ -18,27 +18,9 @@ constexpr uint32_t BLOCK = 128, MOVES = 64;
 constexpr uint32_t STEP_BLOCK = 256;
 constexpr int32_t CHUNKS = 2, ELEMENTS = 8;
 
-// As kernels/device/rotary_append.hip declares them.
-struct Packed {
-  const void *data;
-  int64_t stride, first;
-};
-struct Rotation {
-  const void *cos, *sin;
-  const int64_t *positions;
-  int32_t table_dtype, half, interleaved;
-  int64_t rows;
-};
-struct Cache {
-  void *k, *v;
-  const int32_t *lengths;
-  int32_t one_length;
-  int64_t capacity;
-};
+PackedArgument packed(const hipc_tensor *tensor, int64_t first) { return {tensor->data, tensor->shape[2], first}; }
 
-Packed packed(const hipc_tensor *tensor, int64_t first) { return {tensor->data, tensor->shape[2], first}; }
-
-int32_t keep_past(hipc_context *context, const hipc_tensor *past, hipc_tensor *present, const Cache &cache) {
+int32_t keep_past(hipc_context *context, const hipc_tensor *past, hipc_tensor *present, const CacheArgument &cache) {
   if (past && past->data == present->data && same_shape(past, present)) return HIPC_OK;
   if (!past) return device_fill(context, present->data, 0, elements(present) * element_size(present->dtype));
   Launch grid;
@@ -83,7 +65,7 @@ int32_t step(hipc_context *context, const Layer &op) {
     step.cos = op.cos->data, step.sin = op.sin->data;
     step.table_dtype = op.cos->dtype, step.half = (int32_t)op.half(), step.rows = op.cos->shape[0];
     step.interleaved = (int32_t)op.interleaved;
-    step.positions = op.positions ? (const long long *)op.positions->data : nullptr;
+    step.positions = op.positions ? data<const int64_t>(op.positions) : nullptr;
   }
   step.k_cache = op.present_k->data, step.v_cache = op.present_v->data, step.y = op.y->data;
   step.capacity = op.present_k->shape[2];
@@ -112,7 +94,7 @@ int32_t step(hipc_context *context, const Layer &op) {
 }
 
 int32_t rotate_and_append(hipc_context *context, const Layer &op) {
-  Cache cache{op.present_k->data, op.present_v->data, data<int32_t>(op.past), elements(op.past) == 1, op.present_k->shape[2]};
+  CacheArgument cache{op.present_k->data, op.present_v->data, data<int32_t>(op.past), elements(op.past) == 1, op.present_k->shape[2]};
   Rotation rotation{};
   rotation.half = (int32_t)op.half(), rotation.interleaved = (int32_t)op.interleaved;
   if (op.cos) {
@@ -167,7 +149,7 @@ HIPC_EXPORT int32_t hipc_cached_attention(
   if (op.batch() > 0xffff || op.length() > 0xffff)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "cached_attention of %lld positions for a batch of %lld",
                       (long long)op.length(), (long long)op.batch());
-  Cache cache{present_k->data, present_v->data, data<int32_t>(past_lengths), elements(past_lengths) == 1, present_k->shape[2]};
+  CacheArgument cache{present_k->data, present_v->data, data<int32_t>(past_lengths), elements(past_lengths) == 1, present_k->shape[2]};
   HIPC_TRY(keep_past(context, past_k, present_k, cache));
   HIPC_TRY(keep_past(context, past_v, present_v, cache));
   if (fits_step(context, op)) return step(context, op);

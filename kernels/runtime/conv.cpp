@@ -1,5 +1,6 @@
 // hipc_conv on GPUs.
 #include "../host/gemm.h"
+#include "shared/products.h"
 #include "window.h"
 
 using namespace hipc;
@@ -7,13 +8,6 @@ using namespace hipc;
 namespace {
 
 constexpr int64_t TILE = 64, FEW_FILTERS = 4;
-
-// As kernels/device/hipc_math.h declares it.
-struct Ends {
-  const void *bias, *residual;
-  float alpha, first, second;
-  int32_t activation;
-};
 
 int32_t wrong(hipc_context *context, const char *what, int64_t found, int64_t expected) {
   return hipc_error(context, HIPC_ERROR_SHAPE, "conv: %s is %lld, expected %lld", what, (long long)found, (long long)expected);
@@ -46,7 +40,7 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
   conv.groups = (int32_t)group, conv.channels = (int32_t)channels, conv.filters = (int32_t)(filters / group);
   conv.images = (int32_t)x->shape[0], conv.in_size = (int32_t)extent(x, 2, x->rank);
   conv.out_size = (int32_t)extent(y, 2, y->rank), conv.taps = (int32_t)extent(w, 2, w->rank);
-  Ends ends{bias ? bias->data : nullptr, residual ? residual->data : nullptr, 1, (float)activation_alpha,
+  ProductEnd ends{bias ? bias->data : nullptr, residual ? residual->data : nullptr, 1, (float)activation_alpha,
             (float)activation_beta, (int32_t)activation};
   bool tiled = is_half_or_float && conv.filters > FEW_FILTERS && channels * conv.taps < INT32_MAX;
   Launch grid = over(context, elements(y));

@@ -2,6 +2,7 @@
 // with more, the parts are worth launches of their own, and the product is the library's.
 #include "../host/gemm.h"
 #include "gpu.h"
+#include "shared/products.h"
 
 using namespace hipc;
 
@@ -39,13 +40,6 @@ struct Linear {
 // The words of LINEAR_ACTIVATIONS in hip_compiler/core/dialects/hip/linear.py.
 constexpr int32_t ACTIVATIONS[] = {ACT_NONE, ACT_SILU, ACT_GELU, ACT_GELU_TANH};
 
-// As kernels/device/hipc_math.h declares it.
-struct Epilogue {
-  const void *bias, *residual;
-  float alpha, first, second;
-  int32_t activation;
-};
-
 const void *address(const hipc_tensor *tensor) { return tensor ? tensor->data : nullptr; }
 
 bool fits_one_kernel(const Linear &op) {
@@ -56,23 +50,14 @@ bool fits_one_kernel(const Linear &op) {
   return aligned && op.transposed && op.bits == 0 && op.x->shape[0] <= FEW_ROWS && op.k % vector == 0;
 }
 
-// As kernels/device/hipc_linear.h declares it.
-struct Operands {
-  const void *x, *norm, *weight, *up;
-  void *y;
-  Epilogue end;
-  int32_t n, k, chunk;
-  float epsilon;
-};
-
 // The operands from a row of x on.
-Operands operands_of(const Linear &op, int64_t row) {
+LinearArguments operands_of(const Linear &op, int64_t row) {
   int64_t size = element_size(op.x->dtype);
-  Operands operands{};
+  LinearArguments operands{};
   operands.x = (const char *)op.x->data + row * op.k * size;
   operands.norm = address(op.norm), operands.weight = op.gate.matrix->data, operands.up = address(op.up.matrix);
   operands.y = (char *)op.y->data + row * op.n * size;
-  operands.end = Epilogue{address(op.bias), nullptr, 1.0f, 0.0f, 0.0f, op.activation};
+  operands.end = ProductEnd{address(op.bias), nullptr, 1.0f, 0.0f, 0.0f, op.activation};
   if (op.residual) operands.end.residual = (const char *)op.residual->data + row * op.n * size;
   operands.n = (int32_t)op.n, operands.k = (int32_t)op.k, operands.epsilon = (float)op.epsilon;
   return operands;
@@ -101,7 +86,7 @@ int32_t one_kernel(hipc_context *context, const Linear &op) {
     if (rows == 1) return row_kernel(context, op, row);
     KernelName family(op.gated() ? "linear_gated_m" : rows_of_wave == 2 ? "linear_wide_m" : "linear_m");
     family.append(rows);
-    Operands operands = operands_of(op, row);
+    LinearArguments operands = operands_of(op, row);
     operands.chunk = (int32_t)min(round_up(op.k, 8), MOST_FACTORS / rows);
     Launch grid;
     grid.grid[0] = (uint32_t)ceil_div(op.n, waves * rows_of_wave);
@@ -113,14 +98,6 @@ int32_t one_kernel(hipc_context *context, const Linear &op) {
   return HIPC_OK;
 }
 
-// As kernels/device/linear_q4.hip declares it.
-struct QuantisedOperands {
-  const void *x, *norm, *weight, *up, *scales, *up_scales;
-  void *y;
-  Epilogue end;
-  int32_t n, blocks;
-  float epsilon;
-};
 constexpr uint32_t QUANTISED_BLOCK = 256;
 
 bool fits_quantised_kernel(const Linear &op) {
@@ -134,9 +111,9 @@ bool fits_quantised_kernel(const Linear &op) {
 int32_t quantised_kernel(hipc_context *context, const Linear &op) {
   int64_t waves = QUANTISED_BLOCK / wave_size(context);
   bool wide = !op.gated() && op.n >= 32 * (int64_t)compute_units(context);
-  QuantisedOperands operands{op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix),
+  QuantizedLinearArguments operands{op.x->data, address(op.norm), op.gate.matrix->data, address(op.up.matrix),
                              op.gate.scales->data, address(op.up.scales), op.y->data,
-                             Epilogue{address(op.bias), address(op.residual), 1.0f, 0.0f, 0.0f, op.activation},
+                             ProductEnd{address(op.bias), address(op.residual), 1.0f, 0.0f, 0.0f, op.activation},
                              (int32_t)op.n, (int32_t)(op.k / 32), (float)op.epsilon};
   Launch grid;
   grid.grid[0] = (uint32_t)ceil_div(op.n, waves * (wide ? 2 : 1));
@@ -163,7 +140,7 @@ int32_t multiply(hipc_context *context, const Linear &op, const hipc_tensor *x, 
 
 // y = activation(gate) * up + bias + residual; `up` may be missing.
 int32_t combine(hipc_context *context, const Linear &op, const void *gate, const void *up) {
-  Epilogue end{op.gated() ? address(op.bias) : nullptr, address(op.residual), 1.0f, 0.0f, 0.0f, op.activation};
+  ProductEnd end{op.gated() ? address(op.bias) : nullptr, address(op.residual), 1.0f, 0.0f, 0.0f, op.activation};
   int64_t count = op.x->shape[0] * op.n;
   int64_t vector = 16 / element_size(op.x->dtype);
   bool wide = op.n % vector == 0 && (uintptr_t)op.y->data % 16 == 0 && (uintptr_t)end.residual % 16 == 0;

@@ -2,6 +2,7 @@
 // products of floats, with as much of the rest as it can; a kernel adds what is left. Where the library has no algorithm,
 // and for other element types, a kernel of our own computes all of it.
 #include "blaslt.h"
+#include "shared/products.h"
 
 using namespace hipc;
 
@@ -47,19 +48,13 @@ struct Call {
   int64_t count, a_stride, b_stride;  // in elements
 };
 
-// As kernels/device/hipc_math.h declares it.
-struct Epilogue {
-  const void *bias, *residual;
-  float alpha, first, second;
-  int32_t activation;
-};
 // As kernels/device/hipc_device.h declares it, without padding that would have no value.
 struct Space {
   int64_t shape[HIPC_MAX_RANK], strides[HIPC_MAX_RANK];
   int32_t rank, unused;
 };
 
-Epilogue epilogue_of(const MatMul &op, const Call &call) {
+ProductEnd epilogue_of(const MatMul &op, const Call &call) {
   return {call.bias, call.residual, (float)op.alpha, (float)op.activation_alpha, (float)op.activation_beta, op.activation};
 }
 
@@ -91,7 +86,7 @@ int32_t call_plain(hipc_context *context, const MatMul &op, const Call &call) {
 // What the matrix library has left of an epilogue.
 int32_t finish(hipc_context *context, const MatMul &op, const Call &call) {
   if (op.activation == ACT_NONE && !op.bias && !op.residual) return HIPC_OK;
-  Epilogue rest = epilogue_of(op, call);
+  ProductEnd rest = epilogue_of(op, call);
   rest.alpha = 1;
   int64_t count = call.count * op.m * op.n;
   return hipc::launch(context, kernel_name("epilogue", op.y->dtype), over(context, count), call.y, count, op.n, rest);

@@ -1,6 +1,7 @@
 // hipc_matmul_nbits on GPUs: few rows read the weights once, more go through tiles that are unpacked in LDS, and many are
 // worth unpacking all of them for the matrix library.
 #include "gpu.h"
+#include "shared/products.h"
 
 using namespace hipc;
 
@@ -13,13 +14,7 @@ namespace {
 constexpr const char *OP = "matmul_nbits";
 constexpr int64_t TILE = 64, FEW_ROWS = 4, MANY_ROWS = 32, MOST_UNPACKED = 512 << 20;
 
-// As kernels/device/matmul_nbits.hip declares it.
-struct Weights {
-  const uint8_t *bytes;
-  const void *scales, *zeros;
-  int64_t n, k, block, blocks;
-  int32_t scale_dtype, zero_dtype;
-};
+using Weights = QuantizedWeights;
 
 int32_t wrong(hipc_context *context, const char *what, const hipc_tensor *tensor, int64_t expected) {
   return hipc_error(context, HIPC_ERROR_SHAPE, "matmul_nbits: %s has %lld elements of %s, expected %lld", what,

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
-from hip_compiler.core.conversion.extents import ExtentValues, index
-from hip_compiler.core.conversion.guesses import Guesses
+from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.narrow_floats import is_narrow
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar
-from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList, constant
+from hip_compiler.core.conversion.tensors import Tensor, constant
+from hip_compiler.core.conversion.values import Values
 from hip_compiler.core.dialects.access import DTYPES, create_op
 from hip_compiler.core.dialects.check import check_op
-from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, linalg, tensor
-from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import BY_NAME, DType
 from hip_compiler.dtypes import DTYPES as ALL_DTYPES
 from hip_compiler.registry.contributions import MAX_OP_VALUES, OpShapes
-from hip_compiler.shapes import Dim, Shape, Symbol, broadcast, dim, limits, product, symbol
+from hip_compiler.shapes import Dim, Shape, broadcast, dim, limits, product, symbol
 
 Body = Callable[..., "Scalar | Sequence[Scalar]"]
 INT64 = BY_NAME["int64"]
@@ -38,122 +34,14 @@ _MOVES = frozenset(
 """Operations that only move elements: floats of 8 and 4 bits, whose storage is that of bytes, may pass."""
 
 
-class Emitter:
+class Emitter(Values):
     """Emits IR at the current insertion point and keeps what is known of every value."""
-
-    def __init__(self, context: PassContext, extents: ExtentValues, guesses: Guesses | None = None) -> None:
-        self.context = context
-        self.extents = extents
-        self.guesses = guesses or Guesses()
-        self._fresh = 0
-        self._made: list[Tensor] = []
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """For a region: SSA values made inside are not used outside."""
-        outer, self._made = self._made, []
-        try:
-            with self.extents.scope():
-                yield
-        finally:
-            for source in self._made:
-                source.value = None
-            self._made = outer
-
-    # ---- values and types ------------------------------------------------------------------------
-
-    def tensor_type(self, shape: Shape, dtype: DType) -> Any:
-        """`tensor<...>` of a shape and the storage type of an element type."""
-        extents = [_DYNAMIC if extent.value is None else extent.value for extent in shape]
-        return ir.RankedTensorType.get(extents, scalars.mlir_type(dtype.storage))
-
-    def index_value(self, extent: Dim | int) -> Any:
-        """SSA value of type `index` of an extent."""
-        return self.extents.value(dim(extent))
-
-    def value(self, source: Tensor) -> Any:
-        """The SSA value of a tensor; contents known at compile time become an operation here.
-
-        Raises:
-            NotSupportedError: a sequence or an empty optional, which has no value at run time.
-        """
-        if isinstance(source, (TensorList, Absent)):
-            kind = "a sequence" if isinstance(source, TensorList) else "an optional"
-            raise NotSupportedError(f"{kind} that is needed at run time: only tensors exist there")
-        if source.value is None:
-            if source.constant is not None:
-                source.value = self._constant_value(source)
-            else:
-                extents = source.extents()
-                assert extents is not None
-                integers = scalars.mlir_type(source.dtype.storage)
-                elements = [arith.index_cast(integers, self.index_value(extent)) for extent in extents]
-                source.value = tensor.from_elements(self.tensor_type(source.shape, source.dtype), elements)
-                self._made.append(source)
-        return source.value
-
-    def _constant_value(self, source: Tensor) -> Any:
-        array = source.constant
-        assert array is not None
-        kind = self.tensor_type(source.shape, source.dtype)
-        if array.size <= INLINE_ELEMENTS:
-            attributes = {"value": storage_dense(array, source.dtype)}
-        else:
-            if source.buffer is None:
-                source.buffer = self.context.constants.add("folded", array)
-            attributes = {"buffer": ir.StringAttr.get(source.buffer)}
-        with self.extents.entry:
-            return ir.Operation.create("hip.constant", results=[kind], attributes=attributes).result
-
-    def empty(self, shape: Shape, dtype: DType) -> Any:
-        """A destination: `tensor.empty` of the shape."""
-        sizes = [self.index_value(extent) for extent in shape if extent.value is None]
-        kind = self.tensor_type(shape, dtype)
-        return ir.Operation.create("tensor.empty", results=[kind], operands=sizes).result
-
-    def fresh_symbol(self, value: Any, *, at_entry: bool = False) -> Dim:
-        """A new symbol that stands for an SSA value of type `index`."""
-        self._fresh += 1
-        name = Symbol(f"?data{self._fresh}")
-        self.extents.bind(name, value, at_entry=at_entry)
-        return symbol(name.name)
-
-    def check(self, condition: Any, message: str) -> None:
-        """Fail the run with the message when an `i1` is false."""
-        ir.Operation.create("hip.check", operands=[condition], attributes={"message": ir.StringAttr.get(message)})
-
-    def check_equal(self, a: Dim, b: Dim, what: str) -> None:
-        """Two extents must be equal: an error now when they are known to differ, a run-time check when unknown."""
-        if a == b:
-            return
-        if a.value is not None and b.value is not None:
-            raise NotSupportedError(f"{what}: extents {a} and {b} differ")
-        equal = arith.cmpi(arith.CmpIPredicate.eq, self.index_value(a), self.index_value(b))
-        self.check(equal, f"{what}: extents {a} and {b} differ")
 
     def check_all(self, flags: Tensor, message: str) -> None:
         """Fail the run with the message unless every element of a bool tensor is true."""
         every = self.reduce(flags, range(flags.rank), "min")
         element = tensor.extract(self.value(every), [])
         self.check(scalars.load(element, every.dtype).value, message)
-
-    def run_time_extents(self, source: Tensor) -> tuple[Dim, ...]:
-        """Elements of a rank-0 or rank-1 integer tensor as extents; read at run time where they are not known.
-
-        Raises:
-            NotSupportedError: the number of elements is not known.
-        """
-        known = source.extents()
-        if known is not None:
-            return known
-        if source.size is None or source.rank > 1:
-            raise NotSupportedError("a shape whose length is not known at compile time")
-        value = self.value(source)
-        found = []
-        for position in range(source.size):
-            element = tensor.extract(value, [index(position)] if source.rank else [])
-            found.append(self.fresh_symbol(arith.index_cast(ir.IndexType.get(), element)))
-        return tuple(found)
 
     # ---- hip operations ---------------------------------------------------------------------------
 
