@@ -180,3 +180,10 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 def test_a_variable_of_the_wrong_kind_is_a_sentence(tmp_path: Path) -> None:
     done = process("inspect", str(tmp_path))
     assert done.returncode == 1 and done.stderr.startswith("HIPC0600") and "Traceback" not in done.stderr
+
+
+def test_the_module_is_the_command_line() -> None:
+    command = [sys.executable, "-m", "hip_compiler", "run", "/nowhere"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "HIPC0600" in done.stderr and "Traceback" not in done.stderr
