@@ -186,4 +186,4 @@ def test_the_module_is_the_command_line() -> None:
     command = [sys.executable, "-m", "hip_compiler", "run", "/nowhere"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "HIPC0600" in done.stderr and "Traceback" not in done.stderr
+    assert "HIPC0100" in done.stderr and "Traceback" not in done.stderr
