@@ -15,7 +15,8 @@ from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime import devicecode, kernelreport
 from hip_compiler.toolchain import codeobject, notes
 from hip_compiler.toolchain.device import SAME_CODE, build_images, write_pack
-from tests.device.machine import CACHE, SOURCES
+from tests.device.machine import SOURCES
+from tests.kernels.harness import CACHE
 
 FIRST = """
 #include "hipc_device.h"
