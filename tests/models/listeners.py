@@ -7,9 +7,9 @@ from tests.models.feeds import levels, recording, table, voice_stream
 from tests.models.model import Model, row
 
 
-def _wake(key: str, file: str, name: str, frames: int, word: str) -> Model:
-    make = levels(name, frames, 96)
-    return row(f"wake_{key}", f"listens for {word}", packages.WAKE_WORD, file, make, {"batch": 1})
+def _wake(key: str, file: str, name: str, frames: int, word: str, *batches: int) -> Model:
+    make, extents = levels(name, frames, 96), [{"batch": batch} for batch in (1, *batches)]
+    return row(f"wake_{key}", f"listens for {word}", packages.WAKE_WORD, file, make, *extents)
 
 
 def _surrogate(key: str, file: str, summary: str, *columns: tuple[int, int]) -> Model:
@@ -52,7 +52,7 @@ LISTENERS: tuple[Model, ...] = (
     _wake("alexa", "alexa_v0.1.onnx", "onnx::Flatten_0", 16, "a name"),
     _wake("jarvis", "hey_jarvis_v0.1.onnx", "x.1", 16, "a name, layers of norms"),
     _wake("marvin", "hey_marvin_v0.1.onnx", "onnx::Flatten_0", 16, "a name"),
-    _wake("mycroft", "hey_mycroft_v0.1.onnx", "input_1", 16, "a name"),
+    _wake("mycroft", "hey_mycroft_v0.1.onnx", "input_1", 16, "a name", 3),
     _wake("timer", "timer_v0.1.onnx", "onnx::Flatten_0", 34, "six phrases"),
     _wake("weather", "weather_v0.1.onnx", "onnx::Flatten_0", 22, "a phrase"),
 )
