@@ -262,7 +262,7 @@ def test_memory_is_reused_and_given_back(gpus: FakeHip) -> None:
 def test_the_nvidia_platform(make_hip: MakeHip, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """CUDA's driver in the place of HIP: devices, tensors on them, and a context model that was compiled for one."""
     monkeypatch.setenv("HIP_PLATFORM", "nvidia")
-    products = make([node("MatMul", "x v", "a"), node("MatMul", "a w", "y")], {"x": ["n", 6]}, {"y": ["n", 5]},
+    products = make([node("MatMul", "x v", "a", "first"), node("MatMul", "a w", "y")], {"x": ["n", 6]}, {"y": ["n", 5]},
                     v=values(6, 7), w=values(7, 5))  # fmt: skip
     onnx.save(products, tmp_path / "m.onnx")
     context = compile_context(tmp_path / "m.onnx", tmp_path / "c.onnx", strict=1, target="amdgpu", arch="sm_90")
