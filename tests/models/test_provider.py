@@ -82,8 +82,9 @@ def test_part_of_a_network(key: str, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert len(lines) == 1
     assigned, nodes, left = int(lines[0][0]), int(lines[0][1]), lines[0][2]
     assert 0 < assigned < nodes
-    # Within the body of an If it is the If that stays, whose reason names it.
-    assert re.search(rf"\b{PARTIAL[key]}( \(|: )", left)
+    # In the body of an If: it is the If that stays, for this reason unless ONNX Runtime had given another before.
+    hidden = VERSION < (1, 27, 0) and "ONNX Runtime before 1.27 hides" in left
+    assert hidden or re.search(rf"\b{PARTIAL[key]}( \(|: )", left)
     feeds = model.feeds()
     compare(session.run(feeds), Reference(model.path()).run(feeds))
 
