@@ -36,14 +36,18 @@ def rms(a: list[np.ndarray], b: list[np.ndarray]) -> np.ndarray:
     return np.array([np.sqrt(np.mean((x - y) ** 2)) for x, y in zip(a, b, strict=True)])
 
 
+@pytest.mark.parametrize("through", ["session", "provider"])
 @pytest.mark.parametrize("key", KEYS)
-def test_logits_equal_onnx_runtime(key: str) -> None:
+def test_logits_equal_onnx_runtime(key: str, through: str) -> None:
     folder = built_folder(key)
     if folder is None:
         pytest.skip(f"the graph {key} is not built: make llm-models")
     model = onnx.load(folder / "model.onnx", load_external_data=False)
-    with hip_compiler.compile(folder / "model.onnx") as session:
-        ours = logits(session.run, folder, model)
+    if through == "provider":
+        ours = logits(drive.provider(folder / "model.onnx"), folder, model)
+    else:
+        with hip_compiler.compile(folder / "model.onnx") as session:
+            ours = logits(session.run, folder, model)
     theirs = logits(drive.onnx_runtime(folder / "model.onnx"), folder, model)
     scale = max(np.abs(row).max() for row in theirs)
     assert scale > 1
