@@ -1,4 +1,4 @@
-"""What a machine allows a language model at best: weights over the memory's speed, operations over that of the cores."""
+"""What a machine allows a language model at best: weights over memory's speed, operations over that of the cores."""
 
 from __future__ import annotations
 
