@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import importlib.util
 import json
 import statistics
@@ -227,6 +228,57 @@ class Decoder:
         self.library.inference_cleanup(self._state)
 
 
+class Greedy:
+    """Greedy decoding that the host only queues: a step takes its token and its place from device memory, and leaves
+    the next ones there. Steps run on a stream of their own, which must be PyTorch's current one.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        import numpy as np
+
+        torch = decoder.torch
+        self._decoder, self._stream = decoder, torch.cuda.Stream()
+        self.token = torch.zeros((1, 1), dtype=torch.int64, device="cuda")
+        self._before = torch.zeros(1, dtype=torch.int32, device="cuda")
+        self._total = np.zeros((), np.int32)
+        places = {
+            "input_ids": ((1, 1), self.token.data_ptr(), True),
+            "seqlens_k": ((1,), self._before.data_ptr(), True),
+            "total_sequence_length": ((), self._total.ctypes.data, False),
+        }
+        for number, (name, dtype, _) in enumerate(decoder.layout["inputs"]):
+            if name in places:
+                shape, pointer, device = places[name]
+                decoder._set(number, dtype, shape, pointer, device=device)
+        decoder._io.stream = self._stream.cuda_stream
+        with torch.cuda.stream(self._stream):
+            self._advance()
+            torch.cuda.synchronize()
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph, stream=self._stream):
+                self._advance()
+
+    def _advance(self) -> None:
+        self._decoder.torch.argmax(self._decoder.logits[:1], -1, keepdim=True, out=self.token)
+        self._before.add_(1)
+
+    def active(self) -> Any:
+        """The context in which steps run."""
+        return self._decoder.torch.cuda.stream(self._stream)
+
+    def reset(self, token: int, before: int) -> None:
+        """The next step runs this token behind `before` others."""
+        self.token.fill_(token)
+        self._before.fill_(before)
+        self._total[...] = before
+
+    def step(self) -> None:
+        decoder = self._decoder
+        self._total += 1
+        decoder._check(decoder.library.inference_compute(decoder._state, ctypes.byref(decoder._io)))
+        self._graph.replay()
+
+
 def reference(decoder: Decoder, tokens: Any) -> Any:
     """Logits of every position in float64, by the definition of the operators."""
     torch, shape = decoder.torch, decoder.shape
@@ -291,11 +343,41 @@ def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> fl
     return error
 
 
-def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *, capture: bool) -> dict[str, float]:
-    """Milliseconds per token behind contexts, and to the first token of prompts: medians."""
+def check_queued(folder: Path, steps: int = 32) -> None:
+    """Queued steps must choose the tokens of steps that the host waits for.
+
+    Raises:
+        RuntimeError: they do not.
+    """
     import numpy as np
 
-    decoder = Decoder(folder, max(*contexts, *prompts, 1) + 64, capture=capture)
+    decoder = Decoder(folder, steps + 8, capture=True)
+    token, waited, found = 1, [], []
+    for place in range(steps):
+        decoder.step(np.array([token]), place)
+        token = int(decoder.logits[0].argmax())
+        waited.append(token)
+    greedy = Greedy(decoder)
+    with greedy.active():
+        greedy.reset(1, 0)
+        for _ in range(steps):
+            greedy.step()
+            found.append(greedy.token.clone())
+    decoder.torch.cuda.synchronize()
+    queued = [int(value) for value in found]
+    decoder.close()
+    if queued != waited:
+        raise RuntimeError(f"queued steps chose {queued}, others {waited}")
+
+
+def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *, capture: bool) -> dict[str, float]:
+    """Milliseconds per token behind contexts, and to the first token of prompts: medians.
+
+    `decode` waits for every token, `best` is the fastest of those; `queued` is 64 greedy steps behind each other.
+    """
+    import numpy as np
+
+    decoder = Decoder(folder, max(*contexts, *prompts, 1) + 72, capture=capture)
     rng, found = np.random.default_rng(0), {"load_s": decoder.load_seconds}
     for context in contexts:
         times = []
@@ -317,21 +399,37 @@ def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *
             decoder.torch.cuda.synchronize()
             times.append(1e3 * (time.perf_counter() - start))
         found[f"first@{prompt}"] = statistics.median(times[3:])
+    greedy, peer = Greedy(decoder), _module("gpu_peer", ROOT / "benchmarks" / "gpu_peer.py")
+    with greedy.active():
+        for context in contexts:
+            found[f"queued@{context}"] = peer.queued(greedy.step, functools.partial(greedy.reset, 1, context))
     decoder.close()
     return found
 
 
-def run(folder: Path, keys: list[str]) -> None:
+def print_times(key: str, who: str, times: dict[str, float]) -> None:
+    print(f"{key} {who}: {', '.join(f'{name} {value:.3f}' for name, value in times.items())}", flush=True)
+
+
+def run(folder: Path, keys: list[str], variants: tuple[str, ...]) -> None:
+    """Check and measure shapes; beside them, in the same process, variants of PyTorch's compiled decoder."""
+    contexts = (128, 2048)
     for key in keys:
         try:
             for capture in (False, True):
                 print(f"{key} capture={capture}: relative error {check(folder / key, capture=capture):.2e}", flush=True)
+            check_queued(folder / key)
             for capture in (False, True):
-                times = measure(folder / key, (128, 2048), (128, 2048), capture=capture)
-                line = ", ".join(f"{name} {value:.3f}" for name, value in times.items())
-                print(f"{key} capture={capture}: {line}", flush=True)
+                print_times(key, f"capture={capture}", measure(folder / key, contexts, contexts, capture=capture))
         except RuntimeError as error:
             print(f"{key}: {error}", flush=True)
+        if not variants:
+            continue
+        shape = json.loads((folder / key / LAYOUT).read_text())["shape"]
+        for context in contexts:
+            # Its time grows with the capacity of its caches.
+            peer = _module("gpu_peer", ROOT / "benchmarks" / "gpu_peer.py").Peer(shape, context + 72)
+            print_times(key, "inductor", peer.decode(context, variants) | {f"first@{context}": peer.first(context)})
 
 
 def main() -> None:
@@ -344,12 +442,13 @@ def main() -> None:
     running = commands.add_parser("run")
     running.add_argument("folder", type=Path)
     running.add_argument("keys", nargs="+")
+    running.add_argument("--peer", nargs="*", default=[], help="PyTorch's variants: products, sdpa, flex")
     arguments = parser.parse_args()
     if arguments.command == "build":
         for key in arguments.keys:
             build(key, arguments.out, arguments.arch)
     else:
-        run(arguments.folder, arguments.keys)
+        run(arguments.folder, arguments.keys, tuple(arguments.peer))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ using namespace hipc;
 namespace {
 
 constexpr const char *OP = "attention";
-constexpr int64_t PART = 8, SPLIT_KEYS = 64, MOST_ROWS = 8, TALL_ROWS = 64, TALL_WAVES = 4;
+constexpr int64_t PART = 8, SPLIT_KEYS = 64, TILE_ROWS = 4, TALL_ROWS = 64, TALL_WAVES = 4;
 constexpr uint32_t BLOCK = 128;
 
 HeadsArgument argument(const Heads &heads) {
@@ -56,7 +56,7 @@ int64_t power_of_two(int64_t least) {
 
 // Enough rows to fill tiles of the matrix units, and heads that they are made for.
 bool fits_matrix_unit(const AttentionArguments &op, int64_t all, int32_t dtype) {
-  return all > 2 * MOST_ROWS && (dtype == F16 || dtype == BF16) && op.size == op.v_size && (op.size == 64 || op.size == 128) &&
+  return all > 4 * TILE_ROWS && (dtype == F16 || dtype == BF16) && op.size == op.v_size && (op.size == 64 || op.size == 128) &&
          op.q_aligned && op.k_aligned && op.v_aligned && op.y_aligned;
 }
 
@@ -65,7 +65,7 @@ int32_t run(hipc_context *context, AttentionArguments &op, int64_t batch, int32_
   if (lanes > wave_size(context))
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of heads of size %d; at most %lld fit a wave",
                       max(op.size, op.v_size), (long long)(wave_size(context) * PART));
-  int64_t tile = min(power_of_two(all), MOST_ROWS), tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
+  int64_t tile = all < TILE_ROWS ? 1 : TILE_ROWS, tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
   int64_t wanted = ceil_div((int64_t)compute_units(context), tiles * heads);
   if (fits_matrix_unit(op, all, dtype)) {
     Launch grid;
@@ -77,7 +77,7 @@ int32_t run(hipc_context *context, AttentionArguments &op, int64_t batch, int32_
   op.lanes = (int32_t)lanes, op.rows = (int32_t)(heads * all);
   op.splits = (int32_t)max<int64_t>(1, min(wanted, ceil_div(op.capacity, SPLIT_KEYS)));
   // A wave that has fewer rows ends sooner; the keys then come from the cache of the device.
-  while (tile > 1 && tiles * heads * op.splits < 4 * (int64_t)compute_units(context)) tile /= 2, tiles = ceil_div(all, tile);
+  if (tiles * heads * op.splits < 4 * (int64_t)compute_units(context)) tile = 1, tiles = all;
   if (tiles > 0xffff || heads > 0xffff)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of %lld tiles for %lld heads", (long long)tiles,
                       (long long)heads);
