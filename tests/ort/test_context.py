@@ -250,3 +250,46 @@ def test_options_of_a_run_reach_it(context: Path) -> None:
     register()
     with pytest.raises(Exception, match="there is no option 'bogus'"):
         session(str(context), {"bogus": "1"})
+
+
+def test_one_in_memory(context: Path) -> None:
+    """Its file is looked for where the session says that the model is, and nowhere else."""
+    content = onnx.load(context)
+    x = {"x": values(2, INNER)}
+    made = session(content, ep_context_file_path=str(context))
+    np.testing.assert_allclose(made.run(None, x)[0], plain(product()).run(None, x)[0], rtol=1e-4, atol=1e-6)
+    with pytest.raises(Exception, match=r"\./m_ctx_0\.so cannot be opened"):
+        session(content)
+
+
+needs_model_compiler = pytest.mark.skipif(
+    not hasattr(onnxruntime, "ModelCompiler"), reason="this ONNX Runtime has no ModelCompiler"
+)
+
+
+@needs_model_compiler
+@pytest.mark.parametrize("embed", [False, True], ids=["beside", "embedded"])
+def test_onnx_runtimes_own_compiler(tmp_path: Path, embed: bool) -> None:
+    settings = onnxruntime.SessionOptions()
+    settings.add_provider_for_devices(register(), {"strict": "1"})
+    content = product().SerializeToString()
+    compiler = onnxruntime.ModelCompiler(settings, content, embed_compiled_data_into_model=embed)
+    compiler.compile_to_file(str(tmp_path / "made.onnx"))
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".onnx"] if embed else [".onnx", ".so"]
+    alone(tmp_path / "made.onnx", product())
+    if embed:
+        in_memory = onnxruntime.ModelCompiler(settings, content, embed_compiled_data_into_model=True)
+        (tmp_path / "bytes.onnx").write_bytes(in_memory.compile_to_bytes())
+        alone(tmp_path / "bytes.onnx", product())
+
+
+def test_whether_one_fits_can_be_asked(context: Path) -> None:
+    from onnxruntime.capi import _pybind_state as state
+
+    if not hasattr(state, "get_model_compatibility_for_ep_devices"):
+        pytest.skip("this ONNX Runtime asks nobody whether a compiled model fits")
+    properties = {entry.key: entry.value for entry in onnx.load(context).metadata_props}
+    info = properties[f"ep_compatibility_info.{PROVIDER}"]
+    ask, answers = state.get_model_compatibility_for_ep_devices, state.OrtCompiledModelCompatibility
+    assert ask(register(), info) == answers.EP_SUPPORTED_OPTIMAL
+    assert ask(register(), info.replace(VERSION, "99.0")) == answers.EP_SUPPORTED_PREFER_RECOMPILATION
