@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYOUT, PROGRAM = "layout.json", "model.so"
+LAYOUT, PROGRAM, TOKENS = "layout.json", "model.so", "tokens.json"
 CPU = ("x86-64-v3", "+avx2,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 
 
@@ -80,6 +80,51 @@ def build(key: str, out: Path, architecture: str) -> None:
     print(key, layout["ops"])
 
 
+def host_tokens(key: str, out: Path, steps: int = 64) -> None:
+    """Decode greedily on the host target, with `decoder_weights`: what the GPU has to choose, for `check_tokens`."""
+    import numpy as np
+    import onnx
+
+    import hip_compiler
+    from benchmarks.decoder_shapes import SHAPES, WEIGHTS
+    from benchmarks.decoder_shapes import build as build_model
+    from benchmarks.decoder_weights import weight
+
+    path = build_model(SHAPES[key], out / key / "onnx")
+    model = onnx.load(path, load_external_data=False)
+    with (path.parent / WEIGHTS).open("r+b") as file:
+        for tensor in model.graph.initializer:
+            places = {entry.key: entry.value for entry in tensor.external_data}
+            if not places:
+                continue
+            file.seek(int(places["offset"]))
+            kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            file.write(weight(tensor.name, tuple(tensor.dims)).astype(kind).tobytes())
+    caches = {
+        entry.name: np.zeros((1, SHAPES[key].shared, steps, SHAPES[key].head_size), np.float16)
+        for entry in model.graph.input
+        if entry.name.startswith("past")
+    }
+    tokens, gaps = [1], []
+    with hip_compiler.compile(path) as session:
+        for place in range(steps):
+            found = session.run(
+                {
+                    "input_ids": np.array([tokens[-1:]]),
+                    "seqlens_k": np.array([place], np.int32),
+                    "total_sequence_length": np.array(place + 1, np.int32),
+                    **caches,
+                }
+            )
+            caches = {name: found[name.replace("past_key_values", "present")] for name in caches}
+            logits = found["logits"].reshape(-1).astype(np.float64)
+            second, first = np.sort(logits)[-2:]
+            gaps.append((first - second) / np.abs(logits).max())
+            tokens.append(int(logits.argmax()))
+    (out / key / TOKENS).write_text(json.dumps({"tokens": tokens, "gaps": gaps}))
+    print(f"{key}: {steps} tokens of the host target, smallest gap {min(gaps):.1e} of the largest logit")
+
+
 # ---- run --------------------------------------------------------------------------------------------------------
 
 
@@ -96,7 +141,8 @@ def _module(name: str, path: Path) -> Any:
 class Decoder:
     """A loaded decoder with its weights, caches and logits on the device."""
 
-    def __init__(self, folder: Path, capacity: int, *, capture: bool) -> None:
+    def __init__(self, folder: Path, capacity: int, *, capture: bool, named_weights: bool = False) -> None:
+        """Weights are random, or, where asked for, those of `decoder_weights`."""
         import numpy as np
         import torch
 
@@ -105,7 +151,8 @@ class Decoder:
         self.shape = self.layout["shape"]
         self.dtype = {1: torch.float32, 10: torch.float16, 16: torch.bfloat16}[self.shape["dtype"]]
         self.capacity = capacity
-        self.constants = self._weights()
+        self.constants = self._memory()
+        (self._named_weights if named_weights else self._random_weights)()
         self._files = {"constants.bin": self.constants}
         for name in self.layout["device"]:
             self._files[name] = np.fromfile(folder / name, np.uint8)
@@ -136,13 +183,29 @@ class Decoder:
     def _host_caches(self, number: int) -> list[str]:
         return [name for name, _, _ in self.layout["inputs"][:number] if name.startswith("past")]
 
-    def _weights(self) -> Any:
-        """Numbers of a size that keeps activations near 1, made on the device, in host memory."""
+    def _memory(self) -> Any:
+        import numpy as np
+
+        memory = np.zeros(self.layout["bytes"] + 64, np.uint8)
+        return memory[-memory.__array_interface__["data"][0] % 64 :][: self.layout["bytes"]]
+
+    def _put(self, entry: Any, values: Any) -> None:
+        raw = values.contiguous().view(self.torch.uint8).cpu().numpy().reshape(-1)
+        self.constants[entry["offset"] : entry["offset"] + raw.size] = raw
+
+    def _named_weights(self) -> None:
+        module = _module("decoder_weights", ROOT / "benchmarks" / "decoder_weights.py")
+        for entry in self.layout["constants"]:
+            name, shape = entry["key"].removesuffix(".transposed"), tuple(entry["shape"])
+            turned = name != entry["key"]
+            values = self.torch.from_numpy(module.weight(name, shape[::-1] if turned else shape)).to(self._type(entry))
+            self._put(entry, values.T if turned else values)
+
+    def _random_weights(self) -> None:
+        """Numbers of a size that keeps activations near 1."""
         import numpy as np
 
         torch = self.torch
-        memory = np.zeros(self.layout["bytes"] + 64, np.uint8)
-        memory = memory[-memory.__array_interface__["data"][0] % 64 :][: self.layout["bytes"]]
         torch.manual_seed(0)
         for entry in self.layout["constants"]:
             shape, key = entry["shape"], entry["key"]
@@ -161,9 +224,7 @@ class Decoder:
                 elif "embed" not in key:
                     values = values / shape[1 if key.endswith(".transposed") else 0] ** 0.5
                 made = values.to(self._type(entry))
-            raw = made.view(torch.uint8).cpu().numpy()
-            memory[entry["offset"] : entry["offset"] + raw.size] = raw
-        return memory
+            self._put(entry, made)
 
     def _type(self, entry: Any) -> Any:
         torch = self.torch
@@ -370,6 +431,34 @@ def check_queued(folder: Path, steps: int = 32) -> None:
         raise RuntimeError(f"queued steps chose {queued}, others {waited}")
 
 
+def check_tokens(folder: Path, near: float = 0.01) -> str:
+    """Steps behind the host target's tokens must choose its next one, but where two logits are nearly the same.
+
+    Args:
+        near: difference of two logits, relative to the largest, that rounding may turn around.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    import numpy as np
+
+    wanted = json.loads((folder / TOKENS).read_text())
+    tokens, gaps = wanted["tokens"], wanted["gaps"]
+    decoder = Decoder(folder, len(gaps), capture=True, named_weights=True)
+    equal = ties = 0
+    for place, gap in enumerate(gaps):
+        decoder.step(np.array(tokens[place : place + 1]), place)
+        chosen = int(decoder.logits[0].argmax())
+        if chosen == tokens[place + 1]:
+            equal += 1
+        elif gap < near:
+            ties += 1
+        else:
+            raise RuntimeError(f"token {place}: {chosen} instead of {tokens[place + 1]}, {gap:.1e} apart")
+    decoder.close()
+    return f"{equal} of {len(gaps)} tokens of the host target, {ties} near ties turned around"
+
+
 def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *, capture: bool) -> dict[str, float]:
     """Milliseconds per token behind contexts, and to the first token of prompts: medians.
 
@@ -419,6 +508,8 @@ def run(folder: Path, keys: list[str], variants: tuple[str, ...]) -> None:
             for capture in (False, True):
                 print(f"{key} capture={capture}: relative error {check(folder / key, capture=capture):.2e}", flush=True)
             check_queued(folder / key)
+            if (folder / key / TOKENS).exists():
+                print(f"{key}: {check_tokens(folder / key)}", flush=True)
             for capture in (False, True):
                 print_times(key, f"capture={capture}", measure(folder / key, contexts, contexts, capture=capture))
         except RuntimeError as error:
@@ -439,6 +530,7 @@ def main() -> None:
     building.add_argument("keys", nargs="+")
     building.add_argument("--out", type=Path, required=True)
     building.add_argument("--arch", default="sm_90")
+    building.add_argument("--tokens", nargs="*", default=[], help="shapes of 16 bits to decode on the host target too")
     running = commands.add_parser("run")
     running.add_argument("folder", type=Path)
     running.add_argument("keys", nargs="+")
@@ -447,6 +539,8 @@ def main() -> None:
     if arguments.command == "build":
         for key in arguments.keys:
             build(key, arguments.out, arguments.arch)
+        for key in arguments.tokens:
+            host_tokens(key, arguments.out)
     else:
         run(arguments.folder, arguments.keys, tuple(arguments.peer))
 
