@@ -269,24 +269,9 @@ def test_the_nvidia_platform(make_hip: MakeHip, monkeypatch: pytest.MonkeyPatch,
     onnx.save(products, tmp_path / "m.onnx")
     context = tmp_path / "c.onnx"
     # In a process of its own: targets are read once in each.
-    words = [
-        *[
-            "-m",
-            "hip_compiler.cli",
-            "compile",
-            "--ep-context",
-            "--strict",
-            "--target",
-            "amdgpu",
-            "--arch",
-            "sm_90",
-            "-o",
-        ],
-        str(context),
-    ]
-    done = subprocess.run(
-        [sys.executable, *words, str(tmp_path / "m.onnx")], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "hip_compiler.cli", "compile", str(tmp_path / "m.onnx"), "-o", str(context)]
+    command += ["--ep-context", "--strict", "--target", "amdgpu", "--arch", "sm_90"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     gpus = make_hip("sm_80", "sm_90", load=lambda *_: StubCode(LIBRARY))
     onnxruntime.register_execution_provider_library("hip with NVIDIA's GPUs", str(library_path()))
