@@ -1,4 +1,4 @@
-"""Case C3: half precision whose sums do not fit half precision. They are float32, so that results which fit are right."""
+"""Case C3: half precision whose sums do not fit half precision. They are float32: results that fit are right."""
 
 from __future__ import annotations
 
