@@ -67,6 +67,9 @@ MLIR_BINDINGS = Knob(
 )
 NUM_THREADS = Knob("HIPC_NUM_THREADS", 0, "Threads of a session on the host target; 0: one per available core.")
 CACHE_DIR = Knob("HIPC_CACHE_DIR", "", "Folder of the compile cache; empty: the user's cache folder.")
+REPRO_DIR = Knob(
+    "HIPC_REPRO_DIR", "", "Folder of the reports of failing compilations; empty: repro in the cache folder."
+)
 CLANG = Knob(
     "HIPC_CLANG", "", "Path of the clang that builds kernels; empty: clang-22 from PATH, else the ziglang package."
 )
@@ -94,6 +97,7 @@ KNOBS = (
     MLIR_BINDINGS,
     NUM_THREADS,
     CACHE_DIR,
+    REPRO_DIR,
     CLANG,
     LLD,
     ROCM_PATH,
@@ -108,3 +112,9 @@ def cache_dir() -> Path:
     """Folder of everything that can be made again: HIPC_CACHE_DIR, else a folder of the user's cache."""
     chosen = CACHE_DIR.read()
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "hip-compiler"
+
+
+def repro_dir() -> Path:
+    """Folder of reports that let someone else see a failure again: HIPC_REPRO_DIR, else one in the cache folder."""
+    chosen = REPRO_DIR.read()
+    return Path(chosen).expanduser() if chosen else cache_dir() / "repro"

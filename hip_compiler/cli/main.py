@@ -96,7 +96,7 @@ def _defect(error: Exception) -> HipCompilerError:
     """An exception that no code foresaw: a sentence for the terminal, the traceback in a file."""
     place = "the traceback could not be saved"
     try:
-        folder = knobs.cache_dir() / "repro"
+        folder = knobs.repro_dir()
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"internal-{os.getpid()}.txt"
         file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")

@@ -30,6 +30,7 @@ func.func @f(%x: i32) -> i32 {
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HIPDNN_EP_COMPILER_PLUGINS", "")
     monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("HIPC_REPRO_DIR", raising=False)
 
 
 def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -213,3 +213,15 @@ def test_alphas_go_to_the_activations_that_take_one() -> None:
 def test_refuses_long_sequences() -> None:
     with pytest.raises(KernelError, match=r"rnn: sequence length 6 is outside \[0, 5\]"):
         run("rnn", make("rnn", np.float32, 1), [6, 1, 1], 0, [])
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_clip_bounds_the_input_of_every_activation(kind: str) -> None:
+    """That of an LSTM's cell too, before its last activation; the cell itself goes on unclipped."""
+    given = make(kind, np.float32, 1)
+    network = networks(kind, 1, [], 0.3, False)
+    oracle, free = (expected(kind, given, [5] * 3, "forward", n) for n in (network, networks(kind, 1, [], 0, False)))
+    actual = run(kind, given, None, 0, [], clip=0.3)
+    assert np.abs(oracle[0] - free[0]).max() > 0.1
+    for found, wanted in zip(actual, oracle, strict=True):
+        assert_close(found, wanted, factor=8)

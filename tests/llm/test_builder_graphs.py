@@ -37,15 +37,19 @@ def rms(array: np.ndarray) -> float:
     return float(np.sqrt(np.mean(array**2)))
 
 
+@pytest.mark.parametrize("through", ["session", "provider"])
 @pytest.mark.parametrize("key", KEYS)
-def test_logits_are_those_of_onnx_runtime_or_nearer_to_the_exact_ones(key: str) -> None:
+def test_logits_are_those_of_onnx_runtime_or_nearer_to_the_exact_ones(key: str, through: str) -> None:
     folder = built_folder(key)
     if folder is None:
         pytest.skip(f"the graph {key} is not built: make llm-models")
     model, config = onnx.load(folder / "model.onnx"), read_config(folder)
     tokens = np.random.default_rng(2).integers(3, config.vocabulary, (1, PROMPT + STEPS))
-    with hip_compiler.compile(folder / "model.onnx") as session:
-        ours = logits(session.run, folder, model, tokens)
+    if through == "provider":
+        ours = logits(drive.provider(folder / "model.onnx"), folder, model, tokens)
+    else:
+        with hip_compiler.compile(folder / "model.onnx") as session:
+            ours = logits(session.run, folder, model, tokens)
     exact = referee.logits(model, tokens, config.head_size)
     scale, own = np.abs(exact).max(), rms(ours - exact)
     assert scale > 1 and ours.shape == exact.shape

@@ -52,7 +52,18 @@ def without_levels(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_logits_equal_onnx_runtime(family: str, precision: str) -> None:
     model = model_of(family, precision)
     with hip_compiler.compile(model) as session:
-        ours = logits(session.run, family, model)
+        check_logits(logits(session.run, family, model), family, precision)
+
+
+@pytest.mark.parametrize(("family", "precision"), VARIANTS)
+def test_through_onnx_runtimes_provider(family: str, precision: str) -> None:
+    model = model_of(family, precision)
+    check_logits(logits(drive.provider(model.SerializeToString()), family, model), family, precision)
+
+
+def check_logits(ours: list[np.ndarray], family: str, precision: str) -> None:
+    """They are ONNX Runtime's, up to what each engine rounds."""
+    model = model_of(family, precision)
     theirs = logits(drive.onnx_runtime(model.SerializeToString()), family, model)
     assert len(ours) == 1 + STEPS and all(np.abs(other).max() > 0.5 for other in theirs)
     settings = PRECISIONS[precision]

@@ -8,8 +8,9 @@ import time
 
 import numpy as np
 
-from tests.models.catalog import CATALOG, Model, find
+from tests.models.catalog import CATALOG, find
 from tests.models.fetch import FetchError
+from tests.models.model import Model
 
 
 def main() -> int:

@@ -2,43 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
-
 from tests.models import packages
-from tests.models.feeds import Extents, Feeds, MakeFeeds, files, page, pictures, sentences, voice_chunk, voice_frames
-from tests.models.fetch import Package, fetch
-
-
-@dataclass(frozen=True)
-class Model:
-    """One network.
-
-    Attributes:
-        key: its short name.
-        summary: what it is.
-        package: where the file comes from.
-        member: the file inside the package.
-        make: makes inputs for given extents.
-        extents: extents to run it at, the one for timing first; one compiled artifact serves them all.
-    """
-
-    key: str
-    summary: str
-    package: Package
-    member: str
-    make: MakeFeeds
-    extents: tuple[Extents, ...]
-
-    def path(self) -> Path:
-        """The model file, fetched on the first call. Raises `FetchError`."""
-        return fetch(self.package, self.member)
-
-    def feeds(self, index: int = 0, seed: int = 0) -> Feeds:
-        """Inputs at `extents[index]`; the same seed gives the same values."""
-        return self.make(np.random.default_rng([seed, index]), self.extents[index])
+from tests.models.feeds import Extents, files, page, pictures, sentences, voice_chunk, voice_frames
+from tests.models.listeners import LISTENERS, TABLES
+from tests.models.model import Model, row
 
 
 def find(key: str) -> Model:
@@ -56,17 +23,10 @@ FACES = ((127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
 BLUE_GREEN_RED = ((104.0, 117.0, 123.0), (1.0, 1.0, 1.0))
 
 
-def _row(key: str, summary: str, package: Package, file: str, make: MakeFeeds, *extents: Extents) -> Model:
-    members = [member for member in package.files if Path(member).name == file]
-    if len(members) != 1:
-        raise ValueError(f"{package.requirement} has {len(members)} files named {file}")
-    return Model(key, summary, package, members[0], make, extents)
-
-
 def _light(key: str, file: str, name: str, summary: str) -> Model:
     """A graph of onnx's own tests: real structure, weights made by ConstantOfShape, fixed extents."""
     make = pictures(name, *IMAGENET)
-    return _row(f"light_{key}", f"{summary}, made-up weights", packages.LIGHT, file, make, _image(1, 224, 224))
+    return row(f"light_{key}", f"{summary}, made-up weights", packages.LIGHT, file, make, _image(1, 224, 224))
 
 
 def _text(batch: int, sequence: int) -> Extents:
@@ -78,7 +38,7 @@ def _image(batch: int, height: int, width: int) -> Extents:
 
 
 CATALOG: tuple[Model, ...] = (
-    _row(
+    row(
         "minilm_l3",
         "sentence embedder, BERT-like, 3 layers",
         packages.MINILM_L3,
@@ -88,7 +48,7 @@ CATALOG: tuple[Model, ...] = (
         _text(3, 19),
         _text(2, 3),
     ),
-    _row(
+    row(
         "minilm_l6_w8",
         "sentence embedder, 6 layers, int8 weights",
         packages.MINILM_L6,
@@ -97,7 +57,7 @@ CATALOG: tuple[Model, ...] = (
         _text(1, 128),
         _text(2, 33),
     ),
-    _row(
+    row(
         "magika",
         "file-type classifier on bytes",
         packages.MAGIKA,
@@ -106,7 +66,7 @@ CATALOG: tuple[Model, ...] = (
         {"batch": 1},
         {"batch": 5},
     ),
-    _row(
+    row(
         "nsfw_cnn",
         "picture classifier, ResNet-like, channels last",
         packages.NSFW,
@@ -115,7 +75,7 @@ CATALOG: tuple[Model, ...] = (
         _image(1, 224, 224),
         _image(2, 224, 224),
     ),
-    _row(
+    row(
         "mtcnn_pnet",
         "face detector, proposals",
         packages.MTCNN,
@@ -124,7 +84,7 @@ CATALOG: tuple[Model, ...] = (
         _image(1, 240, 320),
         _image(2, 61, 83),
     ),
-    _row(
+    row(
         "mtcnn_rnet",
         "face detector, refinement",
         packages.MTCNN,
@@ -133,7 +93,7 @@ CATALOG: tuple[Model, ...] = (
         _image(32, 24, 24),
         _image(3, 24, 24),
     ),
-    _row(
+    row(
         "mtcnn_onet",
         "face detector, landmarks",
         packages.MTCNN,
@@ -142,7 +102,7 @@ CATALOG: tuple[Model, ...] = (
         _image(8, 48, 48),
         _image(1, 48, 48),
     ),
-    _row(
+    row(
         "vit_s",
         "saliency, vision transformer",
         packages.VIT_S,
@@ -151,7 +111,7 @@ CATALOG: tuple[Model, ...] = (
         _image(1, 224, 224),
         _image(2, 224, 224),
     ),
-    _row(
+    row(
         "ppocr_det",
         "text detector",
         packages.PPOCR,
@@ -160,7 +120,7 @@ CATALOG: tuple[Model, ...] = (
         _image(1, 640, 640),
         _image(1, 96, 160),
     ),
-    _row(
+    row(
         "ppocr_rec",
         "text recogniser",
         packages.PPOCR,
@@ -169,7 +129,7 @@ CATALOG: tuple[Model, ...] = (
         _image(1, 48, 320),
         _image(2, 48, 104),
     ),
-    _row(
+    row(
         "ppocr_cls",
         "text direction classifier",
         packages.PPOCR,
@@ -178,7 +138,7 @@ CATALOG: tuple[Model, ...] = (
         _image(1, 48, 192),
         _image(4, 48, 192),
     ),
-    _row(
+    row(
         "silero_seq",
         "voice detector, LSTM over many frames",
         packages.SILERO,
@@ -187,7 +147,7 @@ CATALOG: tuple[Model, ...] = (
         {"frames": 32},
         {"frames": 7},
     ),
-    _row(
+    row(
         "silero_if",
         "voice detector, one chunk, nested If",
         packages.SILERO,
@@ -197,7 +157,7 @@ CATALOG: tuple[Model, ...] = (
         {"batch": 3},
         {"batch": 2, "rate": 8000},
     ),
-    _row(
+    row(
         "silero_op15",
         "voice detector, one chunk, opset 15",
         packages.SILERO,
@@ -206,7 +166,7 @@ CATALOG: tuple[Model, ...] = (
         {"batch": 1},
         {"batch": 3},
     ),
-    _row(
+    row(
         "silero_half",
         "voice detector, one chunk, f16 weights",
         packages.SILERO,
@@ -215,7 +175,7 @@ CATALOG: tuple[Model, ...] = (
         {"batch": 1},
         {"batch": 3},
     ),
-    _row(
+    row(
         "silero_ifless",
         "voice detector, one chunk, both rates without If",
         packages.SILERO,
@@ -234,4 +194,6 @@ CATALOG: tuple[Model, ...] = (
     _light("squeezenet", "light_squeezenet.onnx", "data_0", "SqueezeNet"),
     _light("vgg19", "light_vgg19.onnx", "data_0", "VGG-19"),
     _light("zfnet512", "light_zfnet512.onnx", "gpu_0/data_0", "ZFNet-512"),
+    *LISTENERS,
+    *TABLES,
 )

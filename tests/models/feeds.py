@@ -161,3 +161,40 @@ def voice_chunk(*, rate: bool) -> MakeFeeds:
         return feeds
 
     return make
+
+
+def recording(rng: np.random.Generator, extents: Extents) -> Feeds:
+    """Sound as openwakeword's front-end takes it: float32 [1, samples] on the scale of int16."""
+    return {"input": np.round(32767 * sound(rng, extents["samples"]))[None]}
+
+
+def levels(name: str, *last: int) -> MakeFeeds:
+    """Levels of sound over time and bands, `[batch, *last]` around 0, smooth as speech is."""
+
+    def make(rng: np.random.Generator, extents: Extents) -> Feeds:
+        frames, bands = last[:2]
+        steps = rng.normal(0, 1, (extents["batch"], frames, bands)).cumsum(1) / np.sqrt(frames)
+        values = steps + rng.normal(0, 1, (extents["batch"], 1, bands))
+        return {name: values.astype(np.float32).reshape(extents["batch"], *last)}
+
+    return make
+
+
+def voice_stream(rng: np.random.Generator, extents: Extents) -> Feeds:
+    """One chunk for silero's older model: `input` [batch, samples], `h` and `c` [2, batch, 64], `sr` []."""
+    batch, hertz = extents["batch"], extents.get("rate", 16000)
+    return {
+        "input": np.stack([sound(rng, extents["samples"], hertz) for _ in range(batch)]),
+        "sr": np.array(hertz, dtype=np.int64),
+        **{name: rng.normal(0, 0.1, (2, batch, 64)).astype(np.float32) for name in "hc"},
+    }
+
+
+def table(name: str, *columns: tuple[int, int]) -> MakeFeeds:
+    """Rows of whole numbers, float32 [batch, len(columns)], each column between its two bounds."""
+
+    def make(rng: np.random.Generator, extents: Extents) -> Feeds:
+        rows = [rng.integers(low, high + 1, extents["batch"]) for low, high in columns]
+        return {name: np.stack(rows, 1).astype(np.float32)}
+
+    return make

@@ -92,6 +92,40 @@ SILERO = Package(
         ),
     },
 )
+# The wake words' weights (alexa, hey_*, timer, weather) are for non-commercial use: only tests fetch them.
+WAKE_WORD = Package(
+    "openwakeword",
+    "0.4.0",
+    "Apache-2.0, wake words CC-BY-NC-SA-4.0, silero MIT",
+    {
+        f"openwakeword/resources/models/{name}.onnx": digest
+        for name, digest in {
+            "melspectrogram": "ba2b0e0f8b7b875369a2c89cb13360ff53bac436f2895cced9f479fa65eb176f",
+            "embedding_model": "ba754db3cd768a524c655ea90655ee5e6055a43b8dfd29366a11e93716ae9e51",
+            "silero_vad": "a35ebf52fd3ce5f1469b2a36158dba761bc47b973ea3382b3186ca15b1f5af28",
+            "alexa_v0.1": "6ff566a01d12670e8d9e3c59da32651db1575d17272a601b7f8a39283dfbae3e",
+            "hey_jarvis_v0.1": "94a13cfe60075b132f6a472e7e462e8123ee70861bc3fb58434a73712ee0d2cb",
+            "hey_marvin_v0.1": "b6d4b794ddf2e1d6f29e9f45848e24858e2edd0d810b14e0c1c70dda9a1fcbf0",
+            "hey_mycroft_v0.1": "785bdf5655863ae47553b23793aa108c7b0152d4823f7869b41f2d2d765912fc",
+            "timer_v0.1": "371e44535470a29248b3b8f1bbbbaf2525c86417fd8f75c67fcf02ae0b9626df",
+            "weather_v0.1": "8441da8e746899e8d969528d5bad5651cdd563079c05962788f77753041f60e7",
+        }.items()
+    },
+)
+SURROGATES = Package(
+    "surfaces_onnx_files",
+    "0.0.1",
+    "MIT",
+    {
+        f"surfaces_onnx_files/{name}.onnx": digest
+        for name, digest in {
+            "gradient_boosting_regressor": "284137f114c78852b169fbe2cfc45d2840ade35af28bfce50bf623c948afe42b",
+            "k_neighbors_classifier": "7a7a18971b09899564efe226e56142a7e8f6b51b8489c2ca4d796f73db2afa1c",
+            "k_neighbors_classifier.validity": "f2201862fa79d2970b674c04df4e71a07f27736c0a40220e79bdd121fc1430f4",
+            "k_neighbors_regressor": "07967860c4f0a80fc2ac107de97cd25b3e10ef9216cbfbd196835b6161091675",
+        }.items()
+    },
+)
 # BERT's English vocabulary, as a table of a tokeniser: what the sentence embedders were trained with.
 VOCABULARY = Package(
     "blingfire",
@@ -130,6 +164,25 @@ LIGHT = Package(
         ),
         "onnx/backend/test/data/light/light_zfnet512.onnx": (
             "6444bb58b98c3d14f551a3bdb83eea9e5db7e147790db3115c447e9c9a8338b0"
+        ),
+    },
+)
+SURFACES = Package(
+    "surfaces_onnx_files",
+    "0.0.1",
+    "MIT",
+    {
+        "surfaces_onnx_files/gradient_boosting_regressor.onnx": (
+            "284137f114c78852b169fbe2cfc45d2840ade35af28bfce50bf623c948afe42b"
+        ),
+        "surfaces_onnx_files/k_neighbors_classifier.onnx": (
+            "7a7a18971b09899564efe226e56142a7e8f6b51b8489c2ca4d796f73db2afa1c"
+        ),
+        "surfaces_onnx_files/k_neighbors_classifier.validity.onnx": (
+            "f2201862fa79d2970b674c04df4e71a07f27736c0a40220e79bdd121fc1430f4"
+        ),
+        "surfaces_onnx_files/k_neighbors_regressor.onnx": (
+            "07967860c4f0a80fc2ac107de97cd25b3e10ef9216cbfbd196835b6161091675"
         ),
     },
 )

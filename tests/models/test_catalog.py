@@ -50,7 +50,8 @@ def test_network_takes_its_inputs(model: Model) -> None:
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(model.path()), options, providers=["CPUExecutionProvider"])
     outputs = [session.run(None, model.feeds(index)) for index in range(len(model.extents))]
-    assert len(outputs) >= 2
+    fixed = all(isinstance(extent, int) for source in session.get_inputs() for extent in source.shape)
+    assert len(outputs) >= 2 or fixed
     assert all(np.any(value) for value in outputs[0])
 
 

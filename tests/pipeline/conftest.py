@@ -128,5 +128,6 @@ class Toy:
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Toy:
     monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("HIPC_REPRO_DIR", raising=False)
     Seen.ran_on.clear()
     return Toy(Seen.ran_on)

@@ -11,12 +11,15 @@ import onnx.defs
 import onnx.helper
 import onnx.numpy_helper
 
-from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph
 from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import Unsupported
 
 Values: TypeAlias = ChainMap[str, "Tensor | None"]
+
+_CALL = "hip.subgraph"
+"""Domain of nodes that stand for a subgraph of the operator, by the name of its attribute."""
 
 
 class Expansion:
@@ -62,6 +65,11 @@ class Expansion:
         before = len(self._findings)
         reads = [_reads(node) for node in nodes]
         for number, node in enumerate(nodes):
+            if node.domain == _CALL:
+                subgraph: Subgraph = self._op.attr(node.op_type)
+                given = [value for value in map(values.get, node.input) if value is not None]
+                values.update(zip(node.output, subgraph.convert(given), strict=True))
+                continue
             later = set(outputs).union(*reads[number + 1 :])
             inner = OnnxOp(
                 name=f"{self._op.name}/{node.name or node.op_type}",
@@ -159,15 +167,14 @@ def function_body(op: OnnxOp) -> onnx.FunctionProto | None:
     schema = onnx.defs.get_schema(op.op, op.version, op.domain)
     if schema.has_function:
         return schema.function_body
-    has_subgraph = any(hasattr(value, "passed") for value in op.attributes.values())
-    if not schema.has_context_dependent_function or has_subgraph:  # a subgraph cannot go back into a node
+    if not schema.has_context_dependent_function:
         return None
     node = onnx.helper.make_node(
         op.op,
         ["" if source is None else f"input{i}" for i, source in enumerate(op.inputs)],
         [f"output{i}" if op.wants(i) else "" for i in range(op.outputs)],
         domain=op.domain,
-        **op.attributes,
+        **{name: _call(name, value) if hasattr(value, "passed") else value for name, value in op.attributes.items()},
     )
     types = []
     for source in op.inputs:
@@ -182,6 +189,18 @@ def function_body(op: OnnxOp) -> onnx.FunctionProto | None:
     body = onnx.FunctionProto()
     body.ParseFromString(serialized)
     return body
+
+
+def _call(name: str, subgraph: Subgraph) -> onnx.GraphProto:
+    """What takes a subgraph's place while ONNX makes the body: one node, converted as the subgraph itself."""
+    inputs, outputs = ([f"{kind}{i}" for i in range(count)]
+                       for kind, count in (("i", subgraph.inputs), ("o", subgraph.outputs)))  # fmt: skip
+    return onnx.helper.make_graph(
+        [onnx.helper.make_node(name, inputs, outputs, domain=_CALL)],
+        name,
+        [onnx.helper.make_empty_tensor_value_info(value) for value in inputs],
+        [onnx.helper.make_empty_tensor_value_info(value) for value in outputs],
+    )
 
 
 def _reads(node: onnx.NodeProto) -> set[str]:

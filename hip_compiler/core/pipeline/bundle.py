@@ -32,13 +32,13 @@ def write_bundle(
     registry: Registry,
     folder: Path | None,
 ) -> str:
-    """Write the bundle of a failing pass into the dump folder, or else into the cache folder.
+    """Write the bundle of a failing pass into the dump folder, or else into `knobs.repro_dir()`.
 
     Returns:
         The sentence for the error's hint. It says so when the bundle itself cannot be written: the failure that
         it is about matters more.
     """
-    parent = folder if folder is not None else knobs.cache_dir() / "repro"
+    parent = folder if folder is not None else knobs.repro_dir()
     try:
         parent.mkdir(parents=True, exist_ok=True)
         private = Path(tempfile.mkdtemp(prefix=".bundle-", dir=parent))

@@ -15,7 +15,8 @@ enum ResizeCoordinate : i64 {
   TF_CROP_AND_RESIZE,
   HALF_PIXEL_SYMMETRIC
 };
-enum ResizeRounding : i64 { PREFER_FLOOR, PREFER_CEIL, ROUND_FLOOR, ROUND_CEIL };
+// ROUND_BY_SCALE: up along an axis that shrinks, down along one that grows, as of opset 10.
+enum ResizeRounding : i64 { PREFER_FLOOR, PREFER_CEIL, ROUND_FLOOR, ROUND_CEIL, ROUND_BY_SCALE };
 
 struct ResizeOptions {
   i64 mode, coordinate, nearest;
@@ -52,7 +53,8 @@ HIPC_SHARED f64 source_position(const ResizeOptions &options, const ResizeAxis &
   }
 }
 
-HIPC_SHARED i64 nearest_position(i64 rounding, f64 position) {
+HIPC_SHARED i64 nearest_position(i64 rounding, f64 scale, f64 position) {
+  if (rounding == ROUND_BY_SCALE) rounding = scale < 1 ? ROUND_CEIL : ROUND_FLOOR;
   switch (rounding) {
   case PREFER_CEIL: return (i64)floor_of(position + 0.5);
   case ROUND_FLOOR: return (i64)floor_of(position);
@@ -94,7 +96,7 @@ HIPC_SHARED bool fill_taps(const ResizeOptions &options, const ResizeAxis &axis,
   if (!(position > -1e15)) position = -1e15;
   if (position > 1e15) position = 1e15;
   if (options.mode == RESIZE_NEAREST) {
-    source[0] = max((i64)0, min(axis.in - 1, nearest_position(options.nearest, position)));
+    source[0] = max((i64)0, min(axis.in - 1, nearest_position(options.nearest, axis.scale, position)));
     weight[0] = 1;
     return outside;
   }

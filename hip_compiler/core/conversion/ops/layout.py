@@ -99,7 +99,7 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     attributes: dict[str, Any] = {
         "mode": op.attr("mode", "nearest"),
         "coordinate": coordinate,
-        "nearest": op.attr("nearest_mode", "floor" if op.version == 10 else "round_prefer_floor"),
+        "nearest": op.attr("nearest_mode", "by_scale" if op.version == 10 else "round_prefer_floor"),
         "cubic_coeff_a": op.attr("cubic_coeff_a", -0.75),
         "exclude_outside": bool(op.attr("exclude_outside", 0)),
         "extrapolation_value": op.attr("extrapolation_value", 0.0),

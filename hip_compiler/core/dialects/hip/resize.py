@@ -29,7 +29,8 @@ COORDINATES = (
     "tf_crop_and_resize",
     "half_pixel_symmetric",
 )
-ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "by_scale")
+"""The last: ceil along an axis that shrinks, floor along one that grows."""
 
 
 def _like_destination(shapes: OpShapes) -> Sequence[TensorSpec]:

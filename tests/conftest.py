@@ -1,0 +1,14 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def reports_of_failures(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests make compilations fail: what is kept of those stays out of the user's cache folder, here and in
+    the processes that tests start."""
+    os.environ["HIPC_REPRO_DIR"] = str(tmp_path_factory.mktemp("repro"))
