@@ -22,13 +22,14 @@ def weight(name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     if name in ("cos_cache", "sin_cache"):
         rows, half = shape
         angles = np.outer(np.arange(rows), THETA ** (-np.arange(half) / half))
-        return (np.cos(angles) if name == "cos_cache" else np.sin(angles)).astype(np.float32)
+        table: np.ndarray[Any, Any] = np.cos(angles) if name == "cos_cache" else np.sin(angles)
+        return table.astype(np.float32)
     words = np.random.PCG64(zlib.crc32(name.encode())).random_raw(int(np.prod(shape)))
-    values = (words >> np.uint64(40)).astype(np.float32)
-    values = ((values / np.float32(2**23) - 1) * np.float32(3**0.5)).reshape(shape)
+    values: np.ndarray[Any, Any] = (words >> np.uint64(40)).astype(np.float32).reshape(shape)
+    values = (values / np.float32(2**23) - 1) * np.float32(3**0.5)
     if "norm" in name:
-        return 1 + np.float32(0.1) * values
-    if name.startswith("embed"):
-        return values
-    scaled: np.ndarray[Any, Any] = values / np.float32(shape[0] ** 0.5)
-    return scaled
+        values *= np.float32(0.1)
+        values += 1
+    elif not name.startswith("embed"):
+        values /= np.float32(shape[0] ** 0.5)
+    return values

@@ -29,6 +29,8 @@ CPU = ("x86-64-v3", "+avx2,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 
 def build(key: str, out: Path, architecture: str) -> None:
     """Compile a shape into a folder: the program, its device code, its interface and the places of its weights."""
+    from unittest import mock
+
     from benchmarks.decoder_shapes import SHAPES
     from benchmarks.decoder_shapes import build as build_model
     from hip_compiler.core import driver, prepare
@@ -50,13 +52,15 @@ def build(key: str, out: Path, architecture: str) -> None:
     folder = out / key
     model = build_model(SHAPES[key], folder / "onnx")
     # Weights stay holes, and the program is for another machine than this.
-    setattr(prepare, "ConstantPool", SparsePool)  # noqa: B010
-    setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
-    compiled = driver.compile_model(
-        model,
-        CompileOptions(target="amdgpu", arch=(architecture,)),
-        output=folder / "artifact",
-    ).artifact
+    with (
+        mock.patch.object(prepare, "ConstantPool", SparsePool),
+        mock.patch.object(driver, "machine_code", lambda artifact: None),
+    ):
+        compiled = driver.compile_model(
+            model,
+            CompileOptions(target="amdgpu", arch=(architecture,)),
+            output=folder / "artifact",
+        ).artifact
     host = cpu.Cpu(cpu.host().triple, *CPU)
     linked = build_object(compiled.model_bitcode(), compiled.runtime_bitcode(), [], host)
     link_shared([linked.image], folder / PROGRAM, exports=(*ENTRY_POINTS, *SERVICES))
@@ -384,11 +388,11 @@ def reference(decoder: Decoder, tokens: Any) -> Any:
     return product(normed, "lm_head")
 
 
-def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> float:
+def check(folder: Path, *, capture: bool, prompt: int = 70, steps: int = 6) -> float:
     """Relative error of the logits of a prompt's last position and of steps behind it, against float64."""
     import numpy as np
 
-    decoder = Decoder(folder, 64, capture=capture)
+    decoder = Decoder(folder, prompt + steps, capture=capture)
     tokens = np.random.default_rng(0).integers(0, decoder.shape["vocabulary"], prompt + steps)
     wanted = reference(decoder, tokens)[prompt - 1 :]
     decoder.logits.fill_(float("nan"))
