@@ -36,7 +36,9 @@ template <class T> struct Gathered {
       i32 d = k.at[0] * w.dilations[0], h = k.at[1] * w.dilations[1], c = k.at[2] * w.dilations[2];
       bool inside = depth + i < (u64)end_depth && (u32)(start[0] + d) < (u32)w.in[0] && (u32)(start[1] + h) < (u32)w.in[1] &&
                     (u32)(start[2] + c) < (u32)w.in[2];
-      value[i] = inside ? from[offset + (d * w.in[1] + h) * w.in[2] + c] : (T)0.0f;
+      // What is outside reads the first element instead: loads need no branches.
+      T found = *(inside ? from + (offset + (d * w.in[1] + h) * w.in[2] + c) : x);
+      value[i] = inside ? found : (T)0.0f;
       if (advance(k, w.kernel)) from += conv.in_size;
     }
     return value;

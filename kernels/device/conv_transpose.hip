@@ -110,7 +110,9 @@ template <class T> struct Gathered {
     UNROLL for (int i = 0; i < EACH; i++) {
       i32 d = start[0] - n.at[0] * step[0], h = start[1] - n.at[1] * step[1], c = start[2] - n.at[2] * step[2];
       bool inside = depth + i < (u64)end_depth && (u32)d < (u32)conv.in[0] && (u32)h < (u32)conv.in[1] && (u32)c < (u32)conv.in[2];
-      value[i] = inside ? from[(d * conv.in[1] + h) * conv.in[2] + c] : (T)0.0f;
+      // What is outside reads the first element instead: loads need no branches.
+      T found = *(inside ? from + ((d * conv.in[1] + h) * conv.in[2] + c) : x);
+      value[i] = inside ? found : (T)0.0f;
       if (advance(n, counts.at)) from += in_size;
     }
     return value;
