@@ -13,8 +13,8 @@ from onnx import helper
 
 import hip_compiler
 from hip_compiler.runtime import Session
-from tests.fuzz.drawing import part
 from tests.conversion.models import compiled
+from tests.fuzz.drawing import part
 
 FAR = 2**63 - 1
 PAIR = ("int64", [2])
