@@ -37,25 +37,22 @@ def node(
     domain: str = "",
     **attributes: Any,
 ) -> list[np.ndarray]:
-    """Results of one node whose inputs are the feeds and then the constants; an empty array name is an absent input.
+    """Results of one node whose inputs are the feeds and then the constants; one whose name is "_" is absent.
 
     Args:
         known: bits: the n-th axis of all inputs together has an extent known to the compiler where bit n is set.
         sized: inputs whose lengths are known in any case.
     """
     infos, position = [], 0
+    names = ["" if name.startswith("_") else name for name in (*feeds, *(constants or {}))]
+    feeds = {name: array for name, array in feeds.items() if not name.startswith("_")}
     for name, array in feeds.items():
         extents: list[int | str] = []
         for axis, extent in enumerate(array.shape):
             extents.append(int(extent) if name in sized or known >> position % 16 & 1 else f"{name}{axis}")
             position += 1
         infos.append(helper.make_tensor_value_info(name, BY_NUMPY[array.dtype].onnx, extents))
-    held = [
-        onnx.numpy_helper.from_array(array, name)
-        for name, array in (constants or {}).items()
-        if not name.startswith("_")
-    ]
-    names = [*feeds, *("" if name.startswith("_") else name for name in constants or {})]
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
     results = [f"y{i}" for i in range(outputs)]
     made = helper.make_node(op, names, results, "node", domain=domain, **attributes)
     graph = helper.make_graph([made], "g", infos, [helper.make_empty_tensor_value_info(name) for name in results], held)
