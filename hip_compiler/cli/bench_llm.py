@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from hip_compiler.generate.bench import measure
+    from hip_compiler.generate.bench import DECODED, measure
     from hip_compiler.generate.bounds import bounds
     from hip_compiler.generate.config import read_config
     from hip_compiler.generate.engines import engines
@@ -55,7 +56,13 @@ def execute(arguments: argparse.Namespace) -> int:
     record = []
     for folder in arguments.folders:
         config = read_config(folder)
-        prompts = [length for length in arguments.prompts if length < config.context_length]
+        prompts = [length for length in arguments.prompts if length + DECODED <= config.context_length]
+        for length in sorted(set(arguments.prompts) - set(prompts)):
+            print(
+                f"{folder.name}: no prompt of {length}: it and {DECODED} tokens are more than the "
+                f"{config.context_length} positions of the model",
+                file=sys.stderr,
+            )
         for given in arguments.threads:
             threads = given or len(os.sched_getaffinity(0))
             with engines(folder, threads, arguments.beside, cache=not arguments.no_cache) as running:
