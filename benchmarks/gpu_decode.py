@@ -388,11 +388,11 @@ def reference(decoder: Decoder, tokens: Any) -> Any:
     return product(normed, "lm_head")
 
 
-def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> float:
+def check(folder: Path, *, capture: bool, prompt: int = 70, steps: int = 6) -> float:
     """Relative error of the logits of a prompt's last position and of steps behind it, against float64."""
     import numpy as np
 
-    decoder = Decoder(folder, 64, capture=capture)
+    decoder = Decoder(folder, prompt + steps, capture=capture)
     tokens = np.random.default_rng(0).integers(0, decoder.shape["vocabulary"], prompt + steps)
     wanted = reference(decoder, tokens)[prompt - 1 :]
     decoder.logits.fill_(float("nan"))

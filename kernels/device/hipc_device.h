@@ -96,6 +96,18 @@ DEVICE i64 global_threads() { return (i64)blocks() * threads(); }
 template <class T> DEVICE T min(T a, T b) { return b < a ? b : a; }
 template <class T> DEVICE T max(T a, T b) { return a < b ? b : a; }
 template <class T> DEVICE T ceil_div(T a, T b) { return (a + b - 1) / b; }
+// a / b of numbers that are not negative, such as positions. Few have more than 32 bits: digit by digit, those take little
+// code, of which kernels have enough.
+DEVICE i64 quotient(i64 a, i64 b) {
+  if (((u64)a | (u64)b) >> 32 == 0) return (i64)((u32)a / (u32)b);
+  u64 found = 0, rest = 0;
+  _Pragma("nounroll") for (i32 bit = 63; bit >= 0; bit--) {
+    rest = rest << 1 | ((u64)a >> bit & 1);
+    found <<= 1;
+    if (rest >= (u64)b) rest -= (u64)b, found |= 1;
+  }
+  return (i64)found;
+}
 template <class To, class From> DEVICE To bit_cast(From from) { return __builtin_bit_cast(To, from); }
 
 template <class A, class B> struct same { static constexpr bool value = false; };
@@ -269,10 +281,9 @@ namespace hipc {
 DEVICE i64 offset_of(const Space &space, i64 at) {
   i64 offset = 0;
   for (i32 axis = space.rank - 1; axis >= 0; axis--) {
-    i64 extent = space.shape[axis];
-    i64 quotient = at < 0x7fffffff && extent < 0x7fffffff ? (i64)((u32)at / (u32)extent) : at / extent;
-    offset += (at - quotient * extent) * space.strides[axis];
-    at = quotient;
+    i64 extent = space.shape[axis], outer = quotient(at, extent);
+    offset += (at - outer * extent) * space.strides[axis];
+    at = outer;
   }
   return offset;
 }

@@ -221,6 +221,7 @@ def test_attributes_of_every_kind_and_operands_that_are_absent(capfd: pytest.Cap
 
 
 @needs_outer_values
+@pytest.mark.skipif(VERSION < (1, 32, 0), reason="1.28 writes no types of values that only the graphs of a node read")
 def test_a_context_of_a_model_with_graphs_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX Runtime asks for a context of every graph; those of an If that stays have none."""
     monkeypatch.delitem(CONVERTERS, ("", "Erf"))
