@@ -102,9 +102,9 @@ def _report(model: str, threads: int, prompts: list[int], measured: Measured, li
     header: tuple[Any, ...] = ("model", "threads", "prompt", "engine", "first token ms", "we are", "tokens/s", "we are")
     lines = [
         table(header, rows),
-        f"{limit.weight_bytes / 1e6:.1f} MB of weights a token; memory {limit.bandwidth / 1e9:.1f} GB/s, products of "
-        f"float32 {limit.float32 / 1e9:.0f} GFLOP/s, of integers {limit.integers / 1e9:.0f} GOP/s; threads without a "
-        f"core {measured.waiting:.0%} of the time",
+        f"{limit.work.weight_bytes / 1e6:.1f} MB of weights a token; memory {limit.bandwidth / 1e9:.1f} GB/s, products "
+        f"of float32 {limit.float32 / 1e9:.0f} GFLOP/s, of integers {limit.integers / 1e9:.0f} GOP/s; threads without "
+        f"a core {measured.waiting:.0%} of the time",
     ]
     if measured.waiting > BUSY and threads > 1:
         lines.append("the machine is busy with something else: figures of several threads say little now")

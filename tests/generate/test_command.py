@@ -80,5 +80,7 @@ def test_bench_llm_prints_a_table(
     assert record["model"] == llama.name and 0 <= record["waiting"] <= 1
     assert figure["prompt"] == 8 and figure["tokens_per_second"] > 0
     # 2 layers of qkv, o, gate, up, down, and the logits, float32.
-    products = 2 * (64 * 256 + 128 * 64 + 3 * 64 * 96) + 64 * 160
-    assert record["bounds"]["weight_bytes"] == 4 * products and record["bounds"]["operations"] == 2 * products
+    logits = 64 * 160
+    products = 2 * (64 * 256 + 128 * 64 + 3 * 64 * 96) + logits
+    assert record["bounds"]["work"] == {"weight_bytes": 4 * products, "operations": 2 * products, "integers": 0}
+    assert record["bounds"]["logits"] == {"weight_bytes": 4 * logits, "operations": 2 * logits, "integers": 0}
