@@ -14,6 +14,7 @@ from onnx import helper
 import hip_compiler
 from hip_compiler.runtime import Session
 from tests.conversion.models import compiled
+from tests.fuzz.drawing import part
 
 FAR = 2**63 - 1
 PAIR = ("int64", [2])
@@ -50,8 +51,7 @@ def test_slices(
     results = slicer().run({"x": X, **{name: np.array(values, np.int64) for name, values in lists.items()}})
     window = [slice(None)] * 3
     for axis, start, end, step in zip(named, starts, ends, steps, strict=True):
-        # Python reads a negative end from the back; before the front it means "to the very first".
-        window[axis] = slice(start, None if step < 0 and end < -X.shape[axis] else end, step)
+        window[axis] = part(X.shape[axis], start, end, step)
     np.testing.assert_array_equal(results["free"], X[tuple(window)])
     np.testing.assert_array_equal(results["leading"], X[starts[0] : ends[0], starts[1] : ends[1]])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -95,4 +96,13 @@ def test_a_refused_element_type_comes_with_those_that_are_not() -> None:
     x = helper.make_tensor_value_info("x", TensorProto.INT32, [2])
     graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
     with pytest.raises(hip_compiler.UnsupportedError, match="it is for bfloat16, double, float, float16"):
+        hip_compiler.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10))
+
+
+def test_inputs_and_outputs_of_too_many_dimensions_are_in_the_report() -> None:
+    node = helper.make_node("Unsqueeze", ["x", "axes"], ["y"], "longer")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1] * 8)
+    axes = onnx.numpy_helper.from_array(np.array([0], np.int64), "axes")
+    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")], [axes])
+    with pytest.raises(hip_compiler.UnsupportedError, match="9 dimensions: inputs and outputs have at most 8"):
         hip_compiler.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10))

@@ -87,7 +87,8 @@ for name in ("ArgMax", "ArgMin"):
     row(name, (11, NEWEST), [ties], axis=-2)
     row(name, (12, NEWEST), [ties], axis=-1, select_last_index=1)
 
-for form, opsets in (({"axes": [0, 2]}, OLD), ({}, ALL)):
+SQUEEZES: list[tuple[dict[str, Any], tuple[int, int]]] = [({"axes": [0, 2]}, OLD), ({}, ALL)]
+for form, opsets in SQUEEZES:
     row("Squeeze", opsets, [f32(1, 3, 1)], **form)
 row("Squeeze", (11, 12), [f32(1, 3, 1)], axes=[-1])
 row("Squeeze", (13, NEWEST), [f32(1, 3, 1), ints(-1, 0)])
@@ -108,6 +109,8 @@ row("Slice", (7, 9), [SLICED], starts=[-100], ends=[2], axes=[1])
 for ends in ((4, 100), (-1, -100)):
     row("Slice", (10, NEWEST), [SLICED, ints(0, -2), ints(*ends)])
 row("Slice", (10, NEWEST), [SLICED, ints(100, -1), ints(-100, 0), ints(0, 1), ints(-2, -1)])
+row("Slice", (10, NEWEST), [SLICED, ints(-100, -8), ints(-100, -100), ints(0, 1), ints(-1, -2)])
+row("Slice", (10, NEWEST), [np.zeros((0, 2), np.float32), ints(-2), ints(-9), ints(0), ints(-1)])
 row("Slice", (11, NEWEST), [SLICED, ints(-100), ints(100), ints(-1), ints(2)])
 
 row("Pad", (7, 10), [X3], pads=[0, 1, 2, 1, 0, 0], value=1.5)
@@ -257,7 +260,7 @@ row(
     (9, NEWEST),
     [_RNG.integers(-9, 9, (2, 3)).astype(np.int32), _RNG.integers(-9, 9, (3, 2)).astype(np.int32)],
 )
-for name, values in {
+ACTIVATIONS: dict[str, dict[str, Any]] = {
     "Elu": {},
     "Selu": {},
     "LeakyRelu": {"alpha": 0.3},
@@ -278,7 +281,8 @@ for name, values in {
     "Sigmoid": {},
     "Tanh": {},
     "Relu": {},
-}.items():
+}
+for name, values in ACTIVATIONS.items():
     opset = {"ThresholdedRelu": 10, "Celu": 12, "Shrink": 9, "HardSwish": 14, "Mish": 18, "Gelu": 20, "Round": 11,
              "Sign": 9, "Erf": 9, "IsNaN": 9, "IsInf": 10}.get(name, 7)  # fmt: skip
     numbers = SPECIAL if name.startswith("Is") else np.array([-3, -2.5, -0.5, 0.5, 1.5, 4], np.float32)

@@ -74,3 +74,15 @@ def same(found: np.ndarray, expected: np.ndarray, name: str, rtol: float = 1e-5,
     assert found.dtype == expected.dtype, f"{name}: {found.dtype} instead of {expected.dtype}"
     assert found.shape == expected.shape, f"{name}: {found.shape} instead of {expected.shape}"
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol, err_msg=name)
+
+
+def part(extent: int, start: int, end: int, step: int) -> slice:
+    """The slice of NumPy that ONNX's numbers mean: bounds count from the end where negative, and are clamped."""
+    start, end = (value + extent if value < 0 else value for value in (start, end))
+    if step > 0:
+        start, end = (min(max(value, 0), extent) for value in (start, end))
+        return slice(start, end, step)
+    start, end = min(max(start, 0), extent - 1), min(max(end, -1), extent - 1)
+    if extent == 0:
+        return slice(0, 0)
+    return slice(start, None if end < 0 else end, step)

@@ -86,10 +86,18 @@ def _slice(op: OnnxOp, data: np.ndarray, *inputs: np.ndarray | None) -> np.ndarr
     steps = given[3] or [1] * len(starts)
     window = [slice(None)] * data.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        # Python reads a negative end from the back; beyond the front it means "to the very first".
-        stop = None if step < 0 and end < -data.shape[axis] else end
-        window[axis] = slice(start, stop, step)
+        window[axis] = cut(start, end, step, data.shape[axis])
     return data[tuple(window)]
+
+
+def cut(start: int, end: int, step: int, extent: int) -> slice:
+    """A slice of ONNX as one of Python: ONNX clamps bounds before it steps; Python, backwards, in other places."""
+    start = start + extent if start < 0 else start
+    end = end + extent if end < 0 else end
+    if step > 0:
+        return slice(min(max(start, 0), extent), min(max(end, 0), extent), step)
+    start, end = min(max(start, 0), extent - 1), min(max(end, -1), extent - 1)
+    return slice(start, None if end < 0 else end, step) if extent else slice(0, 0)
 
 
 def _axes(op: OnnxOp, rest: Sequence[np.ndarray | None]) -> tuple[int, ...] | None:

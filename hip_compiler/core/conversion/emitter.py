@@ -249,6 +249,8 @@ class Emitter(Values):
         if source.constant is not None and all(extent.value is not None for extent in shape):
             array = source.constant.reshape([extent.value for extent in shape])  # type: ignore[misc]
             return constant(array, source.dtype, source.buffer)
+        if any(extent.value == 0 for extent in (*source.shape, *shape)):
+            return Tensor(shape, source.dtype, self.empty(shape, source.dtype))  # nothing to keep
         value = self.value(source)
         if source.rank > 1:
             flat = self.tensor_type((product(source.shape),), source.dtype)
@@ -354,6 +356,9 @@ class Emitter(Values):
 
     def insert(self, part: Tensor, into: Any, axis: int, start: Dim) -> Any:
         """The SSA value `into` with a part that covers all other axes, from `start` on along one axis."""
+        whole = into.type.shape[axis]
+        if any(extent.value == 0 for extent in part.shape) or 0 in into.type.shape or start.value == whole:
+            return into  # there is no element to insert, and no position that the verifier would take
         starts = [start if i == axis else dim(0) for i in range(part.rank)]
         static, dynamic = _split_all(self, [starts, part.shape])
         return tensor.InsertSliceOp(

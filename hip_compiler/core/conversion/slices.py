@@ -73,7 +73,8 @@ def _window(emitter: Emitter, start: Any, end: Any, stride: Dim, extent: Dim) ->
     forward = arith.cmpi(arith.CmpIPredicate.sgt, step, index(0))
     low = arith.select(forward, index(0), index(-1))
     high = arith.select(forward, length, arith.subi(length, index(1)))
-    first, last = (_clamped(bound, length, low, high) for bound in (start, end))
+    # Backwards only the end may lie before the first element.
+    first, last = _clamped(start, length, index(0), high), _clamped(end, length, low, high)
     span = arith.select(forward, arith.subi(last, first), arith.subi(first, last))
     bounded = arith.maxsi(arith.minsi(step, index(_FAR)), index(-_FAR))
     pace = arith.maxsi(arith.maxsi(bounded, arith.subi(index(0), bounded)), index(1))

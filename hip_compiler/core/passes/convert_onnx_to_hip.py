@@ -16,6 +16,7 @@ from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
 from hip_compiler.core.dialects.access import read_op
+from hip_compiler.core.dialects.hip.define import MAX_RANK
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
@@ -120,6 +121,7 @@ class _FunctionConversion:
             kind = f"{argument.type}: inputs must be tensors of numbers with a known rank{advice}"
             self.findings.append(Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind))
             return None
+        self._limit_rank(name, "graph input", len(extents))
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
         shape = []
         for axis, extent in enumerate(extents):
@@ -167,7 +169,14 @@ class _FunctionConversion:
             assert converter.findings or self.findings or self.context.findings, (
                 "a result without conversion has a finding"
             )
+        else:
+            self._limit_rank(self._output_name(position), "graph output", result.rank)
         return result or Tensor((), BY_NUMPY[_FLOAT32])
+
+    def _limit_rank(self, name: str, place: str, rank: int) -> None:
+        if rank > MAX_RANK:
+            reason = f"{rank} dimensions: inputs and outputs have at most {MAX_RANK}; reshape it in the model"
+            self.findings.append(Unsupported(name, place, "", self.opsets.get("", 1), (), reason))
 
     def _output_name(self, position: int) -> str:
         attributes = self._interface("res_attrs", position)

@@ -282,7 +282,8 @@ def _window(emitter: Emitter, start: Dim, end: Dim, step: int, extent: Dim) -> t
         first = _clamp(emitter, start, extent, dim(0), extent)
         last = _clamp(emitter, end, extent, dim(0), extent)
         return first, _count(last - first, step)
-    first = _clamp(emitter, start, extent, dim(-1), extent - 1)
+    # Only the end may lie before the first element; of nothing, the start does too.
+    first = _clamp(emitter, start, extent, dim(0), extent - 1).minimum(extent - 1)
     last = _clamp(emitter, end, extent, dim(-1), extent - 1)
     return first, _count(first - last, -step)
 

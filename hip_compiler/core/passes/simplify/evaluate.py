@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hip_compiler.core.conversion.contents import cut
 from hip_compiler.dtypes import BY_NUMPY, BY_ONNX
 
 Attributes = Mapping[str, Any]
@@ -146,18 +147,8 @@ def _slice(arrays: Arrays, attributes: Attributes, opset: int) -> np.ndarray:
     steps = [1] * len(starts) if bounds[3] is None else bounds[3]
     cuts = [slice(None)] * array.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        cuts[axis] = _cut(int(start), int(end), int(step), array.shape[axis])
+        cuts[axis] = cut(int(start), int(end), int(step), array.shape[axis])
     return np.ascontiguousarray(array[tuple(cuts)])
-
-
-def _cut(start: int, end: int, step: int, extent: int) -> slice:
-    """ONNX clamps bounds before it steps; Python, stepping backwards, clamps them in other places."""
-    start = start + extent if start < 0 else start
-    end = end + extent if end < 0 else end
-    if step > 0:
-        return slice(min(max(start, 0), extent), min(max(end, 0), extent), step)
-    start, end = min(max(start, 0), extent - 1), min(max(end, -1), extent - 1)
-    return slice(start, None if end < 0 else end, step) if extent else slice(0, 0)
 
 
 def _expand(arrays: Arrays, attributes: Attributes, opset: int) -> np.ndarray:
