@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import importlib.util
 import json
 import statistics
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYOUT, PROGRAM = "layout.json", "model.so"
+LAYOUT, PROGRAM, TOKENS = "layout.json", "model.so", "tokens.json"
 CPU = ("x86-64-v3", "+avx2,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 
 
@@ -28,6 +29,8 @@ CPU = ("x86-64-v3", "+avx2,+bmi2,+f16c,+fma,+lzcnt,+movbe")
 
 def build(key: str, out: Path, architecture: str) -> None:
     """Compile a shape into a folder: the program, its device code, its interface and the places of its weights."""
+    from unittest import mock
+
     from benchmarks.decoder_shapes import SHAPES
     from benchmarks.decoder_shapes import build as build_model
     from hip_compiler.core import driver, prepare
@@ -49,13 +52,15 @@ def build(key: str, out: Path, architecture: str) -> None:
     folder = out / key
     model = build_model(SHAPES[key], folder / "onnx")
     # Weights stay holes, and the program is for another machine than this.
-    setattr(prepare, "ConstantPool", SparsePool)  # noqa: B010
-    setattr(driver, "machine_code", lambda artifact: None)  # noqa: B010
-    compiled = driver.compile_model(
-        model,
-        CompileOptions(target="amdgpu", arch=(architecture,)),
-        output=folder / "artifact",
-    ).artifact
+    with (
+        mock.patch.object(prepare, "ConstantPool", SparsePool),
+        mock.patch.object(driver, "machine_code", lambda artifact: None),
+    ):
+        compiled = driver.compile_model(
+            model,
+            CompileOptions(target="amdgpu", arch=(architecture,)),
+            output=folder / "artifact",
+        ).artifact
     host = cpu.Cpu(cpu.host().triple, *CPU)
     linked = build_object(compiled.model_bitcode(), compiled.runtime_bitcode(), [], host)
     link_shared([linked.image], folder / PROGRAM, exports=(*ENTRY_POINTS, *SERVICES))
@@ -79,6 +84,51 @@ def build(key: str, out: Path, architecture: str) -> None:
     print(key, layout["ops"])
 
 
+def host_tokens(key: str, out: Path, steps: int = 64) -> None:
+    """Decode greedily on the host target, with `decoder_weights`: what the GPU has to choose, for `check_tokens`."""
+    import numpy as np
+    import onnx
+
+    import hip_compiler
+    from benchmarks.decoder_shapes import SHAPES, WEIGHTS
+    from benchmarks.decoder_shapes import build as build_model
+    from benchmarks.decoder_weights import weight
+
+    path = build_model(SHAPES[key], out / key / "onnx")
+    model = onnx.load(path, load_external_data=False)
+    with (path.parent / WEIGHTS).open("r+b") as file:
+        for tensor in model.graph.initializer:
+            places = {entry.key: entry.value for entry in tensor.external_data}
+            if not places:
+                continue
+            file.seek(int(places["offset"]))
+            kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            file.write(weight(tensor.name, tuple(tensor.dims)).astype(kind).tobytes())
+    caches = {
+        entry.name: np.zeros((1, SHAPES[key].shared, steps, SHAPES[key].head_size), np.float16)
+        for entry in model.graph.input
+        if entry.name.startswith("past")
+    }
+    tokens, gaps = [1], []
+    with hip_compiler.compile(path) as session:
+        for place in range(steps):
+            found = session.run(
+                {
+                    "input_ids": np.array([tokens[-1:]]),
+                    "seqlens_k": np.array([place], np.int32),
+                    "total_sequence_length": np.array(place + 1, np.int32),
+                    **caches,
+                }
+            )
+            caches = {name: found[name.replace("past_key_values", "present")] for name in caches}
+            logits = found["logits"].reshape(-1).astype(np.float64)
+            second, first = np.sort(logits)[-2:]
+            gaps.append((first - second) / np.abs(logits).max())
+            tokens.append(int(logits.argmax()))
+    (out / key / TOKENS).write_text(json.dumps({"tokens": tokens, "gaps": gaps}))
+    print(f"{key}: {steps} tokens of the host target, smallest gap {min(gaps):.1e} of the largest logit")
+
+
 # ---- run --------------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +145,8 @@ def _module(name: str, path: Path) -> Any:
 class Decoder:
     """A loaded decoder with its weights, caches and logits on the device."""
 
-    def __init__(self, folder: Path, capacity: int, *, capture: bool) -> None:
+    def __init__(self, folder: Path, capacity: int, *, capture: bool, named_weights: bool = False) -> None:
+        """Weights are random, or, where asked for, those of `decoder_weights`."""
         import numpy as np
         import torch
 
@@ -104,7 +155,8 @@ class Decoder:
         self.shape = self.layout["shape"]
         self.dtype = {1: torch.float32, 10: torch.float16, 16: torch.bfloat16}[self.shape["dtype"]]
         self.capacity = capacity
-        self.constants = self._weights()
+        self.constants = self._memory()
+        (self._named_weights if named_weights else self._random_weights)()
         self._files = {"constants.bin": self.constants}
         for name in self.layout["device"]:
             self._files[name] = np.fromfile(folder / name, np.uint8)
@@ -135,13 +187,29 @@ class Decoder:
     def _host_caches(self, number: int) -> list[str]:
         return [name for name, _, _ in self.layout["inputs"][:number] if name.startswith("past")]
 
-    def _weights(self) -> Any:
-        """Numbers of a size that keeps activations near 1, made on the device, in host memory."""
+    def _memory(self) -> Any:
+        import numpy as np
+
+        memory = np.zeros(self.layout["bytes"] + 64, np.uint8)
+        return memory[-memory.__array_interface__["data"][0] % 64 :][: self.layout["bytes"]]
+
+    def _put(self, entry: Any, values: Any) -> None:
+        raw = values.contiguous().view(self.torch.uint8).cpu().numpy().reshape(-1)
+        self.constants[entry["offset"] : entry["offset"] + raw.size] = raw
+
+    def _named_weights(self) -> None:
+        module = _module("decoder_weights", ROOT / "benchmarks" / "decoder_weights.py")
+        for entry in self.layout["constants"]:
+            name, shape = entry["key"].removesuffix(".transposed"), tuple(entry["shape"])
+            turned = name != entry["key"]
+            values = self.torch.from_numpy(module.weight(name, shape[::-1] if turned else shape)).to(self._type(entry))
+            self._put(entry, values.T if turned else values)
+
+    def _random_weights(self) -> None:
+        """Numbers of a size that keeps activations near 1."""
         import numpy as np
 
         torch = self.torch
-        memory = np.zeros(self.layout["bytes"] + 64, np.uint8)
-        memory = memory[-memory.__array_interface__["data"][0] % 64 :][: self.layout["bytes"]]
         torch.manual_seed(0)
         for entry in self.layout["constants"]:
             shape, key = entry["shape"], entry["key"]
@@ -160,9 +228,7 @@ class Decoder:
                 elif "embed" not in key:
                     values = values / shape[1 if key.endswith(".transposed") else 0] ** 0.5
                 made = values.to(self._type(entry))
-            raw = made.view(torch.uint8).cpu().numpy()
-            memory[entry["offset"] : entry["offset"] + raw.size] = raw
-        return memory
+            self._put(entry, made)
 
     def _type(self, entry: Any) -> Any:
         torch = self.torch
@@ -227,6 +293,57 @@ class Decoder:
         self.library.inference_cleanup(self._state)
 
 
+class Greedy:
+    """Greedy decoding that the host only queues: a step takes its token and its place from device memory, and leaves
+    the next ones there. Steps run on a stream of their own, which must be PyTorch's current one.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        import numpy as np
+
+        torch = decoder.torch
+        self._decoder, self._stream = decoder, torch.cuda.Stream()
+        self.token = torch.zeros((1, 1), dtype=torch.int64, device="cuda")
+        self._before = torch.zeros(1, dtype=torch.int32, device="cuda")
+        self._total = np.zeros((), np.int32)
+        places = {
+            "input_ids": ((1, 1), self.token.data_ptr(), True),
+            "seqlens_k": ((1,), self._before.data_ptr(), True),
+            "total_sequence_length": ((), self._total.ctypes.data, False),
+        }
+        for number, (name, dtype, _) in enumerate(decoder.layout["inputs"]):
+            if name in places:
+                shape, pointer, device = places[name]
+                decoder._set(number, dtype, shape, pointer, device=device)
+        decoder._io.stream = self._stream.cuda_stream
+        with torch.cuda.stream(self._stream):
+            self._advance()
+            torch.cuda.synchronize()
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph, stream=self._stream):
+                self._advance()
+
+    def _advance(self) -> None:
+        self._decoder.torch.argmax(self._decoder.logits[:1], -1, keepdim=True, out=self.token)
+        self._before.add_(1)
+
+    def active(self) -> Any:
+        """The context in which steps run."""
+        return self._decoder.torch.cuda.stream(self._stream)
+
+    def reset(self, token: int, before: int) -> None:
+        """The next step runs this token behind `before` others."""
+        self.token.fill_(token)
+        self._before.fill_(before)
+        self._total[...] = before
+
+    def step(self) -> None:
+        decoder = self._decoder
+        self._total += 1
+        decoder._check(decoder.library.inference_compute(decoder._state, ctypes.byref(decoder._io)))
+        self._graph.replay()
+
+
 def reference(decoder: Decoder, tokens: Any) -> Any:
     """Logits of every position in float64, by the definition of the operators."""
     torch, shape = decoder.torch, decoder.shape
@@ -271,11 +388,11 @@ def reference(decoder: Decoder, tokens: Any) -> Any:
     return product(normed, "lm_head")
 
 
-def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> float:
+def check(folder: Path, *, capture: bool, prompt: int = 70, steps: int = 6) -> float:
     """Relative error of the logits of a prompt's last position and of steps behind it, against float64."""
     import numpy as np
 
-    decoder = Decoder(folder, 64, capture=capture)
+    decoder = Decoder(folder, prompt + steps, capture=capture)
     tokens = np.random.default_rng(0).integers(0, decoder.shape["vocabulary"], prompt + steps)
     wanted = reference(decoder, tokens)[prompt - 1 :]
     decoder.logits.fill_(float("nan"))
@@ -291,11 +408,69 @@ def check(folder: Path, *, capture: bool, prompt: int = 9, steps: int = 6) -> fl
     return error
 
 
-def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *, capture: bool) -> dict[str, float]:
-    """Milliseconds per token behind contexts, and to the first token of prompts: medians."""
+def check_queued(folder: Path, steps: int = 32) -> None:
+    """Queued steps must choose the tokens of steps that the host waits for.
+
+    Raises:
+        RuntimeError: they do not.
+    """
     import numpy as np
 
-    decoder = Decoder(folder, max(*contexts, *prompts, 1) + 64, capture=capture)
+    decoder = Decoder(folder, steps + 8, capture=True)
+    token, waited, found = 1, [], []
+    for place in range(steps):
+        decoder.step(np.array([token]), place)
+        token = int(decoder.logits[0].argmax())
+        waited.append(token)
+    greedy = Greedy(decoder)
+    with greedy.active():
+        greedy.reset(1, 0)
+        for _ in range(steps):
+            greedy.step()
+            found.append(greedy.token.clone())
+    decoder.torch.cuda.synchronize()
+    queued = [int(value) for value in found]
+    decoder.close()
+    if queued != waited:
+        raise RuntimeError(f"queued steps chose {queued}, others {waited}")
+
+
+def check_tokens(folder: Path, near: float = 0.01) -> str:
+    """Steps behind the host target's tokens must choose its next one, but where two logits are nearly the same.
+
+    Args:
+        near: difference of two logits, relative to the largest, that rounding may turn around.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    import numpy as np
+
+    wanted = json.loads((folder / TOKENS).read_text())
+    tokens, gaps = wanted["tokens"], wanted["gaps"]
+    decoder = Decoder(folder, len(gaps), capture=True, named_weights=True)
+    equal = ties = 0
+    for place, gap in enumerate(gaps):
+        decoder.step(np.array(tokens[place : place + 1]), place)
+        chosen = int(decoder.logits[0].argmax())
+        if chosen == tokens[place + 1]:
+            equal += 1
+        elif gap < near:
+            ties += 1
+        else:
+            raise RuntimeError(f"token {place}: {chosen} instead of {tokens[place + 1]}, {gap:.1e} apart")
+    decoder.close()
+    return f"{equal} of {len(gaps)} tokens of the host target, {ties} near ties turned around"
+
+
+def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *, capture: bool) -> dict[str, float]:
+    """Milliseconds per token behind contexts, and to the first token of prompts: medians.
+
+    `decode` waits for every token, `best` is the fastest of those; `queued` is 64 greedy steps behind each other.
+    """
+    import numpy as np
+
+    decoder = Decoder(folder, max(*contexts, *prompts, 1) + 72, capture=capture)
     rng, found = np.random.default_rng(0), {"load_s": decoder.load_seconds}
     for context in contexts:
         times = []
@@ -317,21 +492,39 @@ def measure(folder: Path, contexts: tuple[int, ...], prompts: tuple[int, ...], *
             decoder.torch.cuda.synchronize()
             times.append(1e3 * (time.perf_counter() - start))
         found[f"first@{prompt}"] = statistics.median(times[3:])
+    greedy, peer = Greedy(decoder), _module("gpu_peer", ROOT / "benchmarks" / "gpu_peer.py")
+    with greedy.active():
+        for context in contexts:
+            found[f"queued@{context}"] = peer.queued(greedy.step, functools.partial(greedy.reset, 1, context))
     decoder.close()
     return found
 
 
-def run(folder: Path, keys: list[str]) -> None:
+def print_times(key: str, who: str, times: dict[str, float]) -> None:
+    print(f"{key} {who}: {', '.join(f'{name} {value:.3f}' for name, value in times.items())}", flush=True)
+
+
+def run(folder: Path, keys: list[str], variants: tuple[str, ...]) -> None:
+    """Check and measure shapes; beside them, in the same process, variants of PyTorch's compiled decoder."""
+    contexts = (128, 2048)
     for key in keys:
         try:
             for capture in (False, True):
                 print(f"{key} capture={capture}: relative error {check(folder / key, capture=capture):.2e}", flush=True)
+            check_queued(folder / key)
+            if (folder / key / TOKENS).exists():
+                print(f"{key}: {check_tokens(folder / key)}", flush=True)
             for capture in (False, True):
-                times = measure(folder / key, (128, 2048), (128, 2048), capture=capture)
-                line = ", ".join(f"{name} {value:.3f}" for name, value in times.items())
-                print(f"{key} capture={capture}: {line}", flush=True)
+                print_times(key, f"capture={capture}", measure(folder / key, contexts, contexts, capture=capture))
         except RuntimeError as error:
             print(f"{key}: {error}", flush=True)
+        if not variants:
+            continue
+        shape = json.loads((folder / key / LAYOUT).read_text())["shape"]
+        for context in contexts:
+            # Its time grows with the capacity of its caches.
+            peer = _module("gpu_peer", ROOT / "benchmarks" / "gpu_peer.py").Peer(shape, context + 72)
+            print_times(key, "inductor", peer.decode(context, variants) | {f"first@{context}": peer.first(context)})
 
 
 def main() -> None:
@@ -341,15 +534,19 @@ def main() -> None:
     building.add_argument("keys", nargs="+")
     building.add_argument("--out", type=Path, required=True)
     building.add_argument("--arch", default="sm_90")
+    building.add_argument("--tokens", nargs="*", default=[], help="shapes of 16 bits to decode on the host target too")
     running = commands.add_parser("run")
     running.add_argument("folder", type=Path)
     running.add_argument("keys", nargs="+")
+    running.add_argument("--peer", nargs="*", default=[], help="PyTorch's variants: products, sdpa, flex")
     arguments = parser.parse_args()
     if arguments.command == "build":
         for key in arguments.keys:
             build(key, arguments.out, arguments.arch)
+        for key in arguments.tokens:
+            host_tokens(key, arguments.out)
     else:
-        run(arguments.folder, arguments.keys)
+        run(arguments.folder, arguments.keys, tuple(arguments.peer))
 
 
 if __name__ == "__main__":

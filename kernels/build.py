@@ -37,7 +37,13 @@ from hip_compiler.toolchain.bitcode import (  # noqa: E402
     object_of,
 )
 from hip_compiler.toolchain.compiler import Compiler, find_compiler  # noqa: E402
-from hip_compiler.toolchain.device import ARCHITECTURES, build_functions, build_images, write_pack  # noqa: E402
+from hip_compiler.toolchain.device import (  # noqa: E402
+    ARCHITECTURES,
+    SAME_CODE,
+    build_functions,
+    build_images,
+    write_pack,
+)
 from hip_compiler.toolchain.kernels import gpu_architectures  # noqa: E402
 from hip_compiler.toolchain.levels import (  # noqa: E402
     LEVELS,
@@ -99,7 +105,8 @@ def build_pack(
     out: Path = DEFAULT_OUT, architectures: Sequence[str] = ARCHITECTURES, compiler: Compiler | None = None
 ) -> Path:
     """Build `kernels.pack`: the device kernels for GPU architectures, all that the library knows by default."""
-    return write_pack(build_images(kernel_sources(), out, architectures, compiler=compiler), out / "kernels.pack")
+    images = build_images(kernel_sources(), out, architectures, compiler=compiler, same_code=SAME_CODE)
+    return write_pack(images, out / "kernels.pack")
 
 
 def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 import hip_compiler
+from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.generate.config import read_config
 from hip_compiler.generate.decoder import Decoder
 
@@ -37,6 +39,9 @@ class Ours:
             self._config.graph, num_threads=threads, cache=cache, last_position=self._config.logits
         )
         self._decoder: Decoder | None = None
+
+    def close(self) -> None:
+        self._session.close()
 
     def begin(self, tokens: Sequence[int], capacity: int) -> None:
         if self._decoder is None or self._decoder.capacity != capacity:
@@ -133,10 +138,30 @@ class OnnxRuntime:
         return self._ort.OrtValue.ortvalue_from_numpy(np.zeros(shape, dtype))
 
 
-def peers(folder: Path, threads: int) -> Iterator[Engine]:
-    """Those that are installed and can load the folder."""
-    for make in (OnnxRuntimeGenAI, OnnxRuntime):
+PEERS: Mapping[str, Callable[[Path, int], Engine]] = {
+    OnnxRuntimeGenAI.name: OnnxRuntimeGenAI,
+    OnnxRuntime.name: OnnxRuntime,
+}
+
+
+@contextmanager
+def engines(folder: Path, threads: int, beside: Sequence[str], *, cache: bool) -> Iterator[list[Engine]]:
+    """Ours, then those beside it that are installed.
+
+    Raises:
+        HipCompilerError: `HIPC0001`, for an engine that is not known.
+    """
+    for name in beside:
+        if name not in PEERS:
+            raise HipCompilerError(ErrorCode.USAGE, f"no engine '{name}'", hint=f"there are {', '.join(PEERS)}")
+    ours = Ours(folder, threads, cache)
+    found: list[Engine] = [ours]
+    for name in beside:
         try:
-            yield make(folder, threads)
+            found.append(PEERS[name](folder, threads))
         except ImportError:
             continue
+    try:
+        yield found
+    finally:
+        ours.close()

@@ -12,6 +12,10 @@ from typing import Any
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.ort.provider import PROVIDER, register
 
+FORMAT = 10
+"""Version of ONNX's format that every ONNX Runtime that the provider supports can read."""
+_VERSION_FIELD = b"\x08"
+
 
 def compile_context(model: str | Path, output: str | Path, *, embed: bool = False, **options: Any) -> Path:
     """Compile a model to a context model, in which nodes of the operator `EPContext` stand for what was compiled.
@@ -52,7 +56,40 @@ def compile_context(model: str | Path, output: str | Path, *, embed: bool = Fals
                 f"{model} has no node that {PROVIDER} can take",
                 hint="the warning above says why; hip-compiler coverage lists what can be compiled",
             )
+        _for_older_runtimes(Path(model), target)
     return target
+
+
+def _for_older_runtimes(model: Path, context: Path) -> None:
+    """Give a context model the version of ONNX's format that its source has, and so its content needs.
+
+    ONNX Runtime writes the newest that it knows itself, which no older one loads.
+    """
+    wanted = max(_format_version(model), FORMAT)
+    if _format_version(context) <= wanted:
+        return
+    with context.open("r+b") as file:
+        head = file.read(2)
+        if head[:1] == _VERSION_FIELD and head[1] < 128:
+            file.seek(1)
+            file.write(bytes([wanted]))
+            return
+    import onnx
+
+    proto = onnx.load(context, load_external_data=False)
+    proto.ir_version = wanted
+    onnx.save(proto, context)
+
+
+def _format_version(path: Path) -> int:
+    """`ir_version` of a model; its first field, in all but odd files."""
+    with path.open("rb") as file:
+        head = file.read(2)
+    if head[:1] == _VERSION_FIELD and head[1] < 128:
+        return head[1]
+    import onnx
+
+    return int(onnx.load(path, load_external_data=False).ir_version)
 
 
 @contextmanager

@@ -65,6 +65,8 @@ class Program:
             raise HipCompilerError(ErrorCode.LINK, "the program cannot be loaded", why=str(error)) from error
         # It holds both, so that the garbage collector cannot take the JIT before its library.
         self._unload = weakref.finalize(self, _unload, self._library, jit)
+        # Not when Python ends: a thread that it does not wait for may be in the middle of a run.
+        self._unload.atexit = False
 
     def address(self, name: str) -> int:
         """Address of an exported symbol of the program, or of its runtime.

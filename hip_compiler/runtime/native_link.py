@@ -42,14 +42,19 @@ def link_native(
     metadata = artifact.metadata
     chosen = cpu.named(target)
     code = machine_code(artifact, target=chosen)
-    refuse_thread_local(objectfile.symbols([code.image]))
+    program_symbols = objectfile.symbols([code.image])
+    refuse_thread_local(program_symbols)
     runtime = [] if code.runtime is None else [native.find(cpu=chosen).archive]
+    members = [member for path in runtime for member in objectfile.archive_members(path.read_bytes())]
+    defined = program_symbols.defined | objectfile.symbols(members).defined
+    # Services are what an older runtime, or a plugin's, may be without; entry points are what every program has.
+    exports = (*ENTRY_POINTS, *(service for service in SERVICES if service in defined))
     files = {entry.file: artifact.folder / entry.file for entry in metadata.data_files}
 
     def make(private: Path) -> None:
         program = private.with_name(f"{private.name}.o")
         program.write_bytes(code.image)
-        link([program, *runtime], private, exports=(*ENTRY_POINTS, *SERVICES), libraries=metadata.libraries)
+        link([program, *runtime], private, exports=exports, libraries=metadata.libraries)
         append_files(private, metadata, chosen.name, chosen.flags or cpu_flags(), files)
 
     if output is not None:

@@ -22,6 +22,7 @@ C_LIBRARIES = ("libm.so.6", "libc.so.6")
 OLDER_C_LIBRARIES = ("libpthread.so.0", "libdl.so.2")
 """Parts of the C library that were files of their own until version 2.34."""
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
+_NOT_EXPORTED = re.compile(r"version script assignment of 'global' to symbol '([^']+)' failed")
 
 
 def find_linker() -> tuple[str, ...]:
@@ -98,7 +99,7 @@ def link_shared(
     Args:
         inputs: objects as bytes, objects and static libraries as paths.
         output: the library to write.
-        exports: names that other programs see; everything else becomes private to the library.
+        exports: names that other programs see, each of which must be defined; everything else becomes private.
         libraries: shared libraries that it needs besides those of the C language, by path or by the loader's name.
 
     Raises:
@@ -119,13 +120,13 @@ def link_shared(
         folders = sorted({str(Path(path).parent) for path in needed})
         command = [*linker, "-shared", "-o", str(output), f"--version-script={script}", *files, *needed]
         command += [*_language_libraries(), "-z", "defs", "-z", "now", "-z", "noexecstack", "--gc-sections"]
-        # An older runtime has not everything that a newer loader may ask for.
-        command += ["--undefined-version"]
+        # An export that nothing defines is an error, and one that a static library defines comes out of it.
+        command += ["--no-undefined-version", *(f"--undefined={export}" for export in exports)]
         command += ["--hash-style=gnu", "--eh-frame-hdr", *(f"-rpath={path}" for path in folders)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return
-    missing = sorted(set(_UNDEFINED.findall(done.stderr)))
+    missing = sorted({*_UNDEFINED.findall(done.stderr), *_NOT_EXPORTED.findall(done.stderr)})
     if missing:
         raise unresolved(missing)
     raise HipCompilerError(

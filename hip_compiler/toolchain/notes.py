@@ -54,6 +54,10 @@ def merge(metadata: Sequence[Any], architecture: str) -> bytes:
             ErrorCode.LINK, f"device code for {architecture} does not link", details=[f"two kernels {n}" for n in twice]
         )
     merged = {**metadata[0], "amdhsa.kernels": kernels}
+    if "amdhsa.target" in merged:
+        # Of TRIPLE--ARCHITECTURE:FEATURES; the objects may be for an architecture with the same machine code.
+        triple, _, target = merged["amdhsa.target"].partition("--")
+        merged["amdhsa.target"] = triple + "--" + architecture + target[len(target.partition(":")[0]) :]
     content = encode(merged)
     head = struct.pack("<III", 7, len(content), _NT_AMDGPU_METADATA) + b"AMDGPU\0\0"
     return head + content + bytes(-len(content) % 4)

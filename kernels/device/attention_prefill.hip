@@ -1,119 +1,247 @@
 // Attention of many rows: tiles of queries times tiles of keys on the matrix units, the softmax rescaled as larger scores
-// turn up. A block has 64 rows that share a head of k and v: query heads of a group, position after position.
+// turn up. A block has 64 rows that share a head of k and v: query heads of a group, position after position. A wave has 16
+// of them; their queries, scores, weights and sums stay in its registers. Keys and values pass through LDS, the next ones
+// on their way while these are used.
 #include "hipc_attention.h"
-#include "hipc_mma.h"
+#include "hipc_row_tile.h"
 
 using namespace hipc;
 
 namespace {
 
-constexpr int ROWS = 64, KEYS = 32, PREFILL_THREADS = 128, PREFILL_WAVES = PREFILL_THREADS / WAVE;
+constexpr int WAVES = 4, ROWS = 16 * WAVES, THREADS = WAVES * WAVE, PAD = 8, PART = 8;
+#if defined(HIPC_NVIDIA)
+constexpr bool HAS_ROOM = true;
+#else
+constexpr bool HAS_ROOM = WAVE == 64;
+#endif
 
-// One block: 64 rows of a kv head against keys in blocks of 32; heads of SIZE elements. A wave has 16 rows (32 where it
-// is 64 lanes wide): scores, softmax and sums of a row stay within its wave.
+// KEYS keys and values of SIZE elements, fetched from the cache by the whole block; values behind the last one are zeros.
+template <class T, int KEYS, int SIZE> struct Pair {
+  // A thread takes the same part of every STEP-th row.
+  static constexpr int KEY_ROW = SIZE + PAD, EACH = KEYS * SIZE / PART / THREADS, STEP = KEYS / EACH;
+#if defined(HIPC_NVIDIA)
+  // Copies into LDS run by themselves, values are transposed when they become operands.
+  static constexpr int COPIES = 2, VALUE_ROW = SIZE + PAD, VALUES = KEYS * VALUE_ROW;
+#else
+  // Of values it takes neighbouring rows, EVERY elements apart, and writes them side by side.
+  static constexpr int COPIES = 1, VALUE_ROW = KEYS + PAD, VALUES = SIZE * VALUE_ROW;
+  static constexpr int PAIRS = KEYS / 2, EVERY = THREADS / PAIRS * PART;
+  Vector<T, PART> next_keys[EACH], next_values[EACH];
+  i32 left;  // of the keys on their way, those before the end
+#endif
+  static constexpr int COPY = KEYS * KEY_ROW + VALUES;
+  const T *k, *v;
+  i32 k_stride, v_stride, end;
+  T *lds;  // COPIES of COPY elements
+  int copy;
+
+  __attribute__((device, always_inline)) const T *keys() const { return lds + copy * COPY; }
+  __attribute__((device, always_inline)) const T *values() const { return lds + copy * COPY + KEYS * KEY_ROW; }
+  // Elements [16 d, +16) of keys [16 j, +16), along the depth.
+  __attribute__((device, always_inline)) Fragment<T> key_fragment(int j, int d) const {
+    return load_fragment(keys() + j * 16 * KEY_ROW + d * 16, KEY_ROW);
+  }
+
+#if defined(HIPC_NVIDIA)
+  __attribute__((device, always_inline)) void fetch(i32 base) {
+    copy = (copy + 1) % COPIES;
+    int row = (int)thread() / (SIZE / PART), c = (int)thread() % (SIZE / PART) * PART;
+    T *to = lds + copy * COPY + c;
+    UNROLL for (int i = 0; i < EACH; i++, row += STEP) {
+      bool whole = base + row < end;
+      i64 key = whole ? base + row : 0;
+      copy_to_lds(to + row * KEY_ROW, k + key * k_stride + c, whole);
+      copy_to_lds(to + KEYS * KEY_ROW + row * VALUE_ROW, v + key * v_stride + c, whole);
+    }
+  }
+  __attribute__((device, always_inline)) void arrive() {
+    wait_copies();
+    barrier();
+  }
+  // Elements [16 c, +16) of the values of keys [16 j, +16), with the keys along the depth.
+  __attribute__((device, always_inline)) Fragment<T> value_fragment(int c, int j) const {
+    int l = (int)lane();
+    return bit_cast<Fragment<T>>(load_matrices<true>(values() + (j * 16 + l / 16 * 8 + l % 8) * VALUE_ROW + c * 16 + l / 8 % 2 * 8));
+  }
+#else
+  __attribute__((device, always_inline)) void fetch(i32 base) {
+    left = end - base;
+    const T *keys_at = k + (i64)base * k_stride, *values_at = v + (i64)base * v_stride;
+    int row = (int)thread() / (SIZE / PART), c = (int)thread() % (SIZE / PART) * PART;
+    UNROLL for (int i = 0; i < EACH; i++, row += STEP) next_keys[i] = load<T, PART>(keys_at + (min(row, left - 1) * k_stride + c));
+    UNROLL for (int i = 0; i < EACH; i++) {
+      int pair = (int)thread() % PAIRS * 2 + i % 2;
+      next_values[i] = load<T, PART>(values_at + (min(pair, left - 1) * v_stride + (int)thread() / PAIRS * PART + i / 2 * EVERY));
+    }
+  }
+  __attribute__((device, always_inline)) void arrive() {
+    barrier();
+    int row = (int)thread() / (SIZE / PART), c = (int)thread() % (SIZE / PART) * PART;
+    UNROLL for (int i = 0; i < EACH; i++, row += STEP) store<T, PART>(lds + row * KEY_ROW + c, next_keys[i]);
+    int pair = (int)thread() % PAIRS * 2;
+    T *to = lds + KEYS * KEY_ROW + (int)thread() / PAIRS * PART * VALUE_ROW + pair;
+    UNROLL for (int i = 0; i < EACH; i += 2) {
+      UNROLL for (int e = 0; e < PART; e++) {
+        T first = next_values[i][e], second = next_values[i + 1][e];
+        store<T, 2>(to + (i / 2 * EVERY + e) * VALUE_ROW, Vector<T, 2>{{pair < left ? first : (T)0.0f, pair + 1 < left ? second : (T)0.0f}});
+      }
+    }
+    barrier();
+  }
+  __attribute__((device, always_inline)) Fragment<T> value_fragment(int c, int j) const {
+    return load_fragment(values() + c * 16 * VALUE_ROW + j * 16, VALUE_ROW);
+  }
+#endif
+};
+
+// Scores as the softmax sees them, where more than a scale makes them. `own` is where a thread puts elements down, so that
+// one copy of the code does for all.
+DEVICE void finish_scores(const Attention &op, RowTile &scores, f32 (*own)[THREADS], i32 b, const Row (&rows)[RowTile::ROWS], i32 first_key) {
+  UNROLL for (int i = 0; i < Tile::COUNT; i++) own[i][thread()] = scores.at[i];
+  _Pragma("unroll 1") for (int i = 0; i < Tile::COUNT; i++) {
+    const Row &row = RowTile::slot(i) ? rows[RowTile::ROWS - 1] : rows[0];
+    i32 key = first_key + RowTile::column(i);
+    if (key < row.end) own[i][thread()] = score_of(op, own[i][thread()] * op.scale, b, row, key);
+  }
+  UNROLL for (int i = 0; i < Tile::COUNT; i++) scores.at[i] = own[i][thread()];
+}
+
 template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
-  constexpr int PAD = 8, STRIPS = ROWS / 16 / PREFILL_WAVES, COLUMNS = SIZE / 16, PART = LANE_VECTOR<T>;
-  SHARED T queries[ROWS][SIZE + PAD], keys[KEYS][SIZE + PAD], values[SIZE][KEYS + PAD];
-  // Weights take the place of the scores that they were made of.
-  constexpr int SCORE_ROW = KEYS + 4, WEIGHT_ROW = SCORE_ROW * (int)(sizeof(f32) / sizeof(T));
-  SHARED f32 scores[ROWS][SCORE_ROW], scale_of_row[ROWS], greatest_of[ROWS], total_of[ROWS];
-  i32 all = op.group * op.positions, first = (i32)block_y() * ROWS;
-  i32 b = (i32)block_z() / op.kv_heads, kv_head = (i32)block_z() % op.kv_heads;
+  // As many keys as registers and LDS hold.
+  constexpr int KEYS = SIZE == 64 && HAS_ROOM ? 64 : 32, TILES = KEYS / 16, COLUMNS = SIZE / 16, WEIGHT_ROW = KEYS + PAD;
+  using Cache = Pair<T, KEYS, SIZE>;
+  // Queries leave LDS before the first keys come, where they can.
+  constexpr int QUERIES = ROWS * (SIZE + PAD), CACHES = Cache::COPIES * Cache::COPY, BEHIND = has_mma<T> ? 0 : CACHES,
+                WEIGHTS = has_mma<T> ? 0 : ROWS * WEIGHT_ROW;
+  static_assert(QUERIES <= CACHES, "queries have the room of keys and values");
+  SHARED T lds[BEHIND + (has_mma<T> ? CACHES : QUERIES) + WEIGHTS];
+  SHARED f32 shown[Tile::COUNT][THREADS];
+  i32 all = op.group * op.positions;
+  // The last rows see most keys under a causal mask: they begin first.
+  i32 first = (ceil_div(all, ROWS) - 1 - (i32)block_z()) * ROWS;
+  i32 b = (i32)block_y() / op.kv_heads, kv_head = (i32)block_y() % op.kv_heads;
   check_length(op, b);
-  const T *k = (const T *)op.k.data + op.k.first + b * op.k.batch_stride + kv_head * op.k.head_stride;
-  const T *v = (const T *)op.v.data + op.v.first + b * op.v.batch_stride + kv_head * op.v.head_stride;
-  for (int item = (int)thread(); item < ROWS * SIZE / PART; item += PREFILL_THREADS) {
+  for (int item = (int)thread(); item < ROWS * SIZE / PART; item += THREADS) {
     int r = item / (SIZE / PART), c = item % (SIZE / PART) * PART;
     i32 row = min(first + r, all - 1);
     const T *q = (const T *)op.q.data + op.q.first + b * op.q.batch_stride +
                  (kv_head * op.group + row % op.group) * op.q.head_stride + row / op.group * op.q.position_stride;
-    store<T, PART>(&queries[r][c], load<T, PART>(q + c));
-  }
-  for (int r = (int)thread(); r < ROWS; r += PREFILL_THREADS) greatest_of[r] = NOTHING, total_of[r] = 0;
-  Row one = row_of(op, b, kv_head, first), other = row_of(op, b, kv_head, min(first + ROWS - 1, all - 1));
-  i64 begin = min(one.begin, other.begin), end = max(one.end, other.end);
-  Tile sums[STRIPS][COLUMNS];
-  UNROLL for (int s = 0; s < STRIPS; s++) {
-    UNROLL for (int c = 0; c < COLUMNS; c++) sums[s][c].clear();
-  }
-  for (i64 base = begin; base < end; base += KEYS) {
-    barrier();
-    for (int item = (int)thread(); item < KEYS * SIZE / PART; item += PREFILL_THREADS) {
-      int j = item / (SIZE / PART), c = item % (SIZE / PART) * PART;
-      i64 key = base + j;
-      Vector<T, PART> zero = {};
-      store<T, PART>(&keys[j][c], key < end ? load<T, PART>(k + key * op.k.position_stride + c) : zero);
-    }
-    // Neighbouring threads take neighbouring keys, so that they write side by side.
-    for (int item = (int)thread(); item < KEYS * SIZE / PART; item += PREFILL_THREADS) {
-      int j = item % KEYS, c = item / KEYS * PART;
-      i64 key = base + j;
-      Vector<T, PART> value = {};
-      if (key < end) value = load<T, PART>(v + key * op.v.position_stride + c);
-      UNROLL for (int i = 0; i < PART; i++) values[c + i][j] = value[i];
-    }
-    barrier();
-    UNROLL for (int s = 0; s < STRIPS; s++) {
-      int strip = ((int)wave() * STRIPS + s) * 16;
-      Tile product[KEYS / 16];
-      UNROLL for (int j = 0; j < KEYS / 16; j++) {
-        product[j].clear();
-        UNROLL for (int d = 0; d < SIZE; d += 16)
-          multiply_tile<T>(product[j], &queries[strip][d], SIZE + PAD, &keys[j * 16][d], SIZE + PAD);
-        UNROLL for (int i = 0; i < Tile::COUNT; i++)
-          scores[strip + Tile::row(i)][j * 16 + Tile::column(i)] = product[j].at[i];
-      }
-    }
-    barrier();
-    // Two threads a row, 16 keys each; they are neighbours.
-    {
-      int r = (int)thread() / 2, half = (int)thread() % 2 * (KEYS / 2);
-      Row row = row_of(op, b, kv_head, min(first + r, all - 1));
-      f32 own[KEYS / 2], before_all = greatest_of[r], limit = before_all;
-      UNROLL for (int j = 0; j < KEYS / 2; j++) {
-        i64 key = base + half + j;
-        bool seen = key >= row.begin && key < row.end;
-        own[j] = seen ? score_of(op, scores[r][half + j] * op.scale, b, row, key) : NOTHING;
-        limit = own[j] > limit ? own[j] : limit;
-      }
-      // Both threads of the row have read it when the exchange is done.
-      f32 beside = exchange<1>(limit);
-      limit = beside > limit ? beside : limit;
-      f32 floor = limit == NOTHING ? 0 : limit, before = before_all == NOTHING ? 0 : exp_of(before_all - floor), added = 0;
-      UNROLL for (int j = 0; j < KEYS / 2; j++) {
-        f32 weight = own[j] == NOTHING ? 0 : exp_of(own[j] - floor);
-        ((T *)scores[r])[half + j] = narrow<T>(weight);
-        added += weight;
-      }
-      added += exchange<1>(added);
-      if (half == 0) greatest_of[r] = limit, total_of[r] = total_of[r] * before + added, scale_of_row[r] = before;
-    }
-    barrier();
-    UNROLL for (int s = 0; s < STRIPS; s++) {
-      int strip = ((int)wave() * STRIPS + s) * 16;
-      UNROLL for (int c = 0; c < COLUMNS; c++) {
-        UNROLL for (int i = 0; i < Tile::COUNT; i++) sums[s][c].at[i] *= scale_of_row[strip + Tile::row(i)];
-        UNROLL for (int j = 0; j < KEYS; j += 16)
-          multiply_tile<T>(sums[s][c], (const T *)scores[strip] + j, WEIGHT_ROW, &values[c * 16][j], KEYS + PAD);
-      }
-    }
+    store<T, PART>(lds + BEHIND + r * (SIZE + PAD) + c, load<T, PART>(q + c));
   }
   barrier();
-  UNROLL for (int s = 0; s < STRIPS; s++) {
-    UNROLL for (int i = 0; i < Tile::COUNT; i++) {
-      int r = ((int)wave() * STRIPS + s) * 16 + Tile::row(i);
-      if (first + r >= all) continue;
-      Row row = row_of(op, b, kv_head, first + r);
-      UNROLL for (int c = 0; c < COLUMNS; c++)
-        finish<T>(op, row, b, c * 16 + Tile::column(i), sums[s][c].at[i], greatest_of[r], total_of[r]);
+  i32 strip = (i32)wave() * 16, last = all - 1;
+  Fragment<T> queries[COLUMNS];
+  UNROLL for (int d = 0; d < COLUMNS; d++)
+    queries[d] = load_fragment(lds + BEHIND + strip * (SIZE + PAD) + d * 16, SIZE + PAD);
+  [[maybe_unused]] T *weights = lds + BEHIND + QUERIES + strip * WEIGHT_ROW;
+  barrier();
+
+  Row low = row_of(op, b, kv_head, min(first, last)), high = row_of(op, b, kv_head, min(first + ROWS - 1, last));
+  i32 begin = (i32)min(low.begin, high.begin), end = (i32)max(low.end, high.end);
+  low = row_of(op, b, kv_head, min(first + strip, last)), high = row_of(op, b, kv_head, min(first + strip + 15, last));
+  i32 all_begin = (i32)max(low.begin, high.begin), all_end = (i32)min(low.end, high.end);  // keys that all rows of the wave see
+  Row rows[RowTile::ROWS];
+  f32 greatest[RowTile::ROWS], total[RowTile::ROWS];
+  UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+    rows[s] = row_of(op, b, kv_head, min(first + strip + RowTile::row(s), last));
+    greatest[s] = NOTHING, total[s] = 0;
+  }
+  // Where nothing but the scale comes between a product and the softmax, that is part of the exponent.
+  bool plain = !op.bias.data && op.softcap == 0 && op.scale > 0;
+  f32 unit = plain ? op.scale * LOG2_E : LOG2_E;
+  RowTile sums[COLUMNS];
+  UNROLL for (int c = 0; c < COLUMNS; c++) sums[c].clear();
+
+  Cache cache;
+  cache.k = (const T *)op.k.data + op.k.first + b * op.k.batch_stride + kv_head * op.k.head_stride;
+  cache.v = (const T *)op.v.data + op.v.first + b * op.v.batch_stride + kv_head * op.v.head_stride;
+  cache.k_stride = (i32)op.k.position_stride, cache.v_stride = (i32)op.v.position_stride, cache.end = end, cache.lds = lds, cache.copy = 0;
+  if (begin < end) cache.fetch(begin);
+  for (i32 base = begin; base < end; base += KEYS) {
+    cache.arrive();
+    Cache now = cache;
+    if (base + KEYS < end) cache.fetch(base + KEYS);
+
+    RowTile scores[TILES];
+    UNROLL for (int j = 0; j < TILES; j++) scores[j].clear();
+    Fragment<T> part[2][TILES];
+    UNROLL for (int j = 0; j < TILES; j++) part[0][j] = now.key_fragment(j, 0);
+    UNROLL for (int d = 0; d < COLUMNS; d++) {
+      if (d + 1 < COLUMNS)
+        UNROLL for (int j = 0; j < TILES; j++) part[(d + 1) % 2][j] = now.key_fragment(j, d + 1);
+      UNROLL for (int j = 0; j < TILES; j++) multiply_rows<T>(scores[j], queries[d], part[d % 2][j]);
+      keep_order();
     }
+    if (!plain)
+      UNROLL for (int j = 0; j < TILES; j++) finish_scores(op, scores[j], shown, b, rows, base + j * 16);
+    if (base < all_begin || base + KEYS > all_end) {
+      UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+        i32 before = base + RowTile::column(0), from = (i32)rows[s].begin - before, to = (i32)rows[s].end - before;
+        UNROLL for (int j = 0; j < TILES; j++)
+          UNROLL for (int i = 0; i < Tile::COUNT; i++) {
+            i32 key = j * 16 + RowTile::column(i) - RowTile::column(0);
+            if (RowTile::slot(i) == s && (key < from || key >= to)) scores[j].at[i] = NOTHING;
+          }
+      }
+    }
+    keep_order();
+    f32 limit[RowTile::ROWS], added[RowTile::ROWS] = {}, before[RowTile::ROWS];
+    UNROLL for (int s = 0; s < RowTile::ROWS; s++) limit[s] = greatest[s];
+    UNROLL for (int j = 0; j < TILES; j++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++) {
+        f32 &most = limit[RowTile::slot(i)];
+        most = scores[j].at[i] > most ? scores[j].at[i] : most;
+      }
+    UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+      limit[s] = combine_row(limit[s], [](f32 a, f32 b) { return a > b ? a : b; });
+      f32 floor = limit[s] == NOTHING ? 0.0f : limit[s];
+      before[s] = exp2_of((greatest[s] - floor) * unit);
+      greatest[s] = limit[s];
+      limit[s] = floor * unit;
+    }
+    UNROLL for (int j = 0; j < TILES; j++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++) {
+        f32 weight = exp2_of(__builtin_fmaf(scores[j].at[i], unit, -limit[RowTile::slot(i)]));
+        scores[j].at[i] = weight;
+        added[RowTile::slot(i)] += weight;
+      }
+    UNROLL for (int s = 0; s < RowTile::ROWS; s++) total[s] = total[s] * before[s] + added[s];
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++) sums[c].at[i] *= before[RowTile::slot(i)];
+    UNROLL for (int j = 0; j < TILES; j++) {
+      keep_order();
+      Fragment<T> own = as_fragment(scores[j], weights + j * 16, WEIGHT_ROW);
+      Fragment<T> part[2] = {now.value_fragment(0, j)};
+      UNROLL for (int c = 0; c < COLUMNS; c++) {
+        if (c + 1 < COLUMNS) part[(c + 1) % 2] = now.value_fragment(c + 1, j);
+        multiply_rows<T>(sums[c], own, part[c % 2]);
+        keep_order();
+      }
+    }
+  }
+
+  keep_order();
+  UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+    f32 all_weights = combine_row(total[s], [](f32 a, f32 b) { return a + b; });
+    if (first + strip + RowTile::row(s) >= all) continue;
+    T *y = result_of<T>(op, rows[s], b);
+    f32 scale = scale_of(op, rows[s], greatest[s] == NOTHING ? NOTHING : greatest[s] * (unit / LOG2_E), all_weights);
+    constexpr int STEP = RowTile::NEIGHBOURS;
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i += STEP) {
+        if (RowTile::slot(i) != s) continue;
+        Vector<T, STEP> out;
+        UNROLL for (int e = 0; e < STEP; e++) out[e] = narrow<T>(sums[c].at[i + e] * scale);
+        store<T, STEP>(y + c * 16 + RowTile::column(i), out);
+      }
   }
 }
 
 } // namespace
 
-// Grid: 1, tiles of 64 rows, batch * kv heads.
+// Grid: 1, batch * kv heads, tiles of 64 rows; blocks of four waves.
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(128) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                                       \
-  KERNEL(128) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
+  KERNEL(THREADS) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                                   \
+  KERNEL(THREADS) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
 DEFINE(f16, f16) DEFINE(bf16, bf16)

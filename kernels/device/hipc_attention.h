@@ -26,7 +26,8 @@ struct Row {
   i32 head, position;
 };
 
-template <class T> DEVICE void finish(const Attention &op, const Row &row, i32 b, i32 c, f32 sum, f32 greatest, f32 total) {
+// What weighted values of a row are multiplied with at the end, from the greatest score and the sum of the weights.
+DEVICE f32 scale_of(const Attention &op, const Row &row, f32 greatest, f32 total) {
   f32 factor = 1;
   if (op.sink || op.smooth) {
     f32 sink = op.sink ? mixed_at(op.sink, op.sink_dtype, row.head) : 0.0f, limit = greatest > sink ? greatest : sink;
@@ -34,9 +35,13 @@ template <class T> DEVICE void finish(const Attention &op, const Row &row, i32 b
     total = total * factor + exp_of(sink - limit);
   }
   // A row that sees no key is zero.
-  f32 scale = total == 0 ? 0.0f : factor / total;
-  T *to = (T *)op.y.data + op.y.first + b * op.y.batch_stride + row.head * op.y.head_stride + row.position * op.y.position_stride;
-  to[c] = narrow<T>(sum * scale);
+  return total == 0 ? 0.0f : factor / total;
+}
+template <class T> DEVICE T *result_of(const Attention &op, const Row &row, i32 b) {
+  return (T *)op.y.data + op.y.first + b * op.y.batch_stride + row.head * op.y.head_stride + row.position * op.y.position_stride;
+}
+template <class T> DEVICE void finish(const Attention &op, const Row &row, i32 b, i32 c, f32 sum, f32 greatest, f32 total) {
+  result_of<T>(op, row, b)[c] = narrow<T>(sum * scale_of(op, row, greatest, total));
 }
 
 DEVICE Row row_of(const Attention &op, i32 b, i32 kv_head, i32 number) {

@@ -67,6 +67,13 @@ DEVICE u32 blocks_y() { return __nvvm_read_ptx_sreg_nctaid_y(); }
 DEVICE u32 lane() { return __nvvm_read_ptx_sreg_laneid(); }
 DEVICE void barrier() { __syncthreads(); }
 #endif
+// The compiler moves nothing across: it would load early what registers then have to hold.
+DEVICE void keep_order() {
+#if defined(HIPC_AMD)
+  asm volatile("" : : : "memory");
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
 // What this thread wrote is seen by every thread of the device that learns of it afterwards, and the reverse.
 #if defined(HIPC_AMD)
 DEVICE void release_device() { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent"); }
@@ -89,6 +96,18 @@ DEVICE i64 global_threads() { return (i64)blocks() * threads(); }
 template <class T> DEVICE T min(T a, T b) { return b < a ? b : a; }
 template <class T> DEVICE T max(T a, T b) { return a < b ? b : a; }
 template <class T> DEVICE T ceil_div(T a, T b) { return (a + b - 1) / b; }
+// a / b of numbers that are not negative, such as positions. Few have more than 32 bits: digit by digit, those take little
+// code, of which kernels have enough.
+DEVICE i64 quotient(i64 a, i64 b) {
+  if (((u64)a | (u64)b) >> 32 == 0) return (i64)((u32)a / (u32)b);
+  u64 found = 0, rest = 0;
+  _Pragma("nounroll") for (i32 bit = 63; bit >= 0; bit--) {
+    rest = rest << 1 | ((u64)a >> bit & 1);
+    found <<= 1;
+    if (rest >= (u64)b) rest -= (u64)b, found |= 1;
+  }
+  return (i64)found;
+}
 template <class To, class From> DEVICE To bit_cast(From from) { return __builtin_bit_cast(To, from); }
 
 template <class A, class B> struct same { static constexpr bool value = false; };
@@ -103,12 +122,22 @@ template <class T> DEVICE Compute<T> widen(T value) { return (Compute<T>)value; 
 // A float as an element. bfloat16 rounds to nearest even here as everywhere.
 template <class T, class C> DEVICE T narrow(C value) {
   if constexpr (same<T, bf16>::value) {
-    u32 bits = bit_cast<u32>((f32)value);
-    u16 rounded = (bits & 0x7fffffff) > 0x7f800000 ? (u16)((bits >> 16) | 0x40) : (u16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-    return bit_cast<bf16>(rounded);
+    u32 bits = bit_cast<u32>((f32)value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return bit_cast<bf16>((u16)(__builtin_isnan((f32)value) ? 0x7fc0u : rounded));
   } else {
     return (T)value;
   }
+}
+// Two elements side by side, the first in the lower half.
+template <class T> DEVICE u32 narrow_two(f32 first, f32 second) {
+#if defined(HIPC_NVIDIA)
+  u32 both;
+  if constexpr (same<T, f16>::value) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+  return both;
+#else
+  return bit_cast<u16>(narrow<T>(first)) | (u32)bit_cast<u16>(narrow<T>(second)) << 16;
+#endif
 }
 DEVICE f32 bf16_bits_to_float(u32 bits) { return bit_cast<f32>(bits << 16); }
 
@@ -157,6 +186,16 @@ template <class T, int COUNT> DEVICE void store(T *to, Vector<T, COUNT> value) {
   else if constexpr (bytes == 4) *(u32 *)to = bit_cast<u32>(value);
   else *(Vector<T, COUNT> *)to = value;
 }
+#if defined(HIPC_NVIDIA)
+typedef __attribute__((address_space(3))) const void *LdsPointer;
+
+// 16 bytes on their way into LDS, zeros unless `whole`; wait_copies waits for all of this thread's.
+DEVICE void copy_to_lds(void *to, const void *from, bool whole) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               : : "r"((u32)(u64)(LdsPointer)to), "l"(from), "r"(whole ? 16 : 0) : "memory");
+}
+DEVICE void wait_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+#endif
 DEVICE bool is_aligned(const void *pointer, u32 bytes) { return ((u64)pointer & (bytes - 1)) == 0; }
 
 // ---- exchange between lanes -------------------------------------------------------------------------------------
@@ -242,10 +281,9 @@ namespace hipc {
 DEVICE i64 offset_of(const Space &space, i64 at) {
   i64 offset = 0;
   for (i32 axis = space.rank - 1; axis >= 0; axis--) {
-    i64 extent = space.shape[axis];
-    i64 quotient = at < 0x7fffffff && extent < 0x7fffffff ? (i64)((u32)at / (u32)extent) : at / extent;
-    offset += (at - quotient * extent) * space.strides[axis];
-    at = quotient;
+    i64 extent = space.shape[axis], outer = quotient(at, extent);
+    offset += (at - outer * extent) * space.strides[axis];
+    at = outer;
   }
   return offset;
 }

@@ -14,7 +14,11 @@ DEVICE f32 reciprocal(f32 x) { return __builtin_amdgcn_rcpf(x); }
 DEVICE f32 exp2_of(f32 x) { return __nvvm_ex2_approx_f(x); }
 DEVICE f32 log2_of(f32 x) { return __nvvm_lg2_approx_f(x); }
 DEVICE f32 rsqrt_of(f32 x) { return __nvvm_rsqrt_approx_f(x); }
-DEVICE f32 reciprocal(f32 x) { return __nvvm_rcp_rn_f(x); }
+DEVICE f32 reciprocal(f32 x) {
+  f32 y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #endif
 DEVICE f32 sqrt_of(f32 x) { return __builtin_sqrtf(x); }
 DEVICE f64 sqrt_of(f64 x) { return __builtin_sqrt(x); }
@@ -107,7 +111,8 @@ DEVICE f64 erf_of(f64 x) {
   }
   return 1.12837916709551257390 * exp_of(-x * x) * sum;
 }
-DEVICE f32 sigmoid_of(f32 x) { return 1.0f / (1.0f + exp_of(-x)); }
+DEVICE f32 sigmoid_of(f32 x) { return reciprocal(1.0f + exp_of(-x)); }
+DEVICE f32 silu_of(f32 x) { return x * sigmoid_of(x); }
 
 // In the order of ACTIVATIONS in hip_compiler/core/dialects/hip/matmul.py.
 enum Activation : i32 {
@@ -136,7 +141,7 @@ DEVICE f32 activate(f32 x, const Epilogue &e) {
   case ACT_RELU: return x < 0 ? 0 : x;
   case ACT_GELU: return 0.5f * x * (1.0f + erf_of(x * 0.70710678118654752440f));
   case ACT_GELU_TANH: return 0.5f * x * (1.0f + tanh_of(0.79788456080286535588f * (x + 0.044715f * x * x * x)));
-  case ACT_SILU: return x * sigmoid_of(x);
+  case ACT_SILU: return silu_of(x);
   case ACT_SIGMOID: return sigmoid_of(x);
   case ACT_TANH: return tanh_of(x);
   case ACT_HARD_SWISH: return x * clamp_of(x * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f);

@@ -1,5 +1,5 @@
-// Products of 16 x 16 tiles in LDS by one wave, on the matrix instructions of the architecture: WMMA of gfx11 and gfx12,
-// MFMA of gfx9, mma of sm_80; multiplications and additions elsewhere and for float32. Sums are float32.
+// Products of 16 x 16 tiles by one wave, on the matrix instructions of the architecture: WMMA of gfx11 and gfx12, MFMA of
+// gfx9, mma of sm_80; multiplications and additions elsewhere and for float32. Sums are float32.
 #pragma once
 #include "hipc_device.h"
 
@@ -57,78 +57,98 @@ struct Tile {
 };
 
 #if defined(HIPC_MMA_PTX)
-template <class T> DEVICE void mma_16x8(f32 *c, const u32 *a, const u32 *b) {
+// Four matrices of 8 x 8 halves; lane l gives the address of row l % 8 of matrix l / 8. TRANSPOSED: of its column.
+template <bool TRANSPOSED> DEVICE u32x4 load_matrices(const void *row) {
+  u32x4 m;
+  u32 at = (u32)(u64)(LdsPointer)row;
+  if constexpr (TRANSPOSED)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(at) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(at) : "memory");
+  return m;
+}
+template <class T> DEVICE void mma_16x8(f32 *c, u32x4 a, u32 b0, u32 b1) {
   if constexpr (same<T, f16>::value)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   else
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 #endif
 
-// sums += a x b^T: `a` has 16 rows and `b` 16 columns, both of 16 elements along the depth; rows of halves begin at
-// multiples of 16 bytes. All lanes of the wave take part.
-template <class T> DEVICE void multiply_tile(Tile &sums, const T *a, int lda, const T *b, int ldb) {
-  [[maybe_unused]] int l = (int)lane();
+// 16 rows (or columns) of 16 elements along the depth, as the matrix instructions take them; all lanes of the wave have a
+// part. Left and right operands look alike on every architecture. Without such instructions it stays where it is.
+template <class T, bool MATRIX = has_mma<T>> struct Fragment {
+  const T *from;
+  int stride;
+  __attribute__((device, always_inline)) f32 at(int row, int depth) const { return widen(from[row * stride + depth]); }
+};
+template <class T> struct Fragment<T, true> {
+#if defined(HIPC_MMA_WMMA11)
+  static constexpr int COUNT = 16;  // both halves of the wave hold the whole row
+#elif defined(HIPC_MMA_MFMA)
+  static constexpr int COUNT = 4;
+#else
+  static constexpr int COUNT = 8;
+#endif
+  alignas(COUNT * sizeof(T) < 16 ? COUNT * sizeof(T) : 16) T at[COUNT];
+};
+
+// From LDS, where rows of halves begin at multiples of 16 bytes.
+template <class T> DEVICE Fragment<T> load_fragment(const T *from, int stride) {
+  if constexpr (!has_mma<T>) {
+    return {from, stride};
+  } else {
+    [[maybe_unused]] int l = (int)lane();
+#if defined(HIPC_MMA_PTX)
+    return bit_cast<Fragment<T>>(load_matrices<false>(from + l % 16 * stride + l / 16 * 8));
+#elif defined(HIPC_MMA_WMMA11)
+    return *(const Fragment<T> *)(from + l % 16 * stride);
+#else
+    return *(const Fragment<T> *)(from + l % 16 * stride + l / 16 * Fragment<T>::COUNT);
+#endif
+  }
+}
+
+// sums += a x b^T: rows of the tile are those of `a`, columns those of `b`. All lanes of the wave take part.
+template <class T> DEVICE void multiply(Tile &sums, const Fragment<T> &a, const Fragment<T> &b) {
   if constexpr (!has_mma<T>) {
     // Elements lie as the matrix instructions of the architecture have them: on some a lane has several columns.
     _Pragma("unroll 4") for (int k = 0; k < 16; k++)
       UNROLL for (int i = 0; i < Tile::COUNT; i++)
-        sums.at[i] += widen(a[Tile::row(i) * lda + k]) * widen(b[Tile::column(i) * ldb + k]);
+        sums.at[i] += a.at(Tile::row(i), k) * b.at(Tile::column(i), k);
   } else {
+    [[maybe_unused]] constexpr bool HALF = same<T, f16>::value;
+#if defined(HIPC_MMA_PTX)
+    u32x4 left = bit_cast<u32x4>(a), right = bit_cast<u32x4>(b);
+    mma_16x8<T>(sums.at, left, right[0], right[2]);
+    mma_16x8<T>(sums.at + 4, left, right[1], right[3]);
+#else
+    typedef f32 Sums __attribute__((ext_vector_type(Tile::COUNT)));
+    [[maybe_unused]] typedef f16 Halves __attribute__((ext_vector_type(Fragment<T>::COUNT)));
+    [[maybe_unused]] typedef i16 Words __attribute__((ext_vector_type(Fragment<T>::COUNT)));
+    Sums c = bit_cast<Sums>(sums);
 #if defined(HIPC_MMA_WMMA11)
-    typedef f32 v8f __attribute__((ext_vector_type(8)));
-    struct alignas(16) Row { T at[16]; };
-    Row left = *(const Row *)(a + l % 16 * lda), right = *(const Row *)(b + l % 16 * ldb);
-    v8f c = __builtin_bit_cast(v8f, sums);
-    if constexpr (same<T, f16>::value) {
-      typedef f16 v16h __attribute__((ext_vector_type(16)));
-      c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(bit_cast<v16h>(left), bit_cast<v16h>(right), c);
-    } else {
-      typedef i16 v16s __attribute__((ext_vector_type(16)));
-      c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(bit_cast<v16s>(left), bit_cast<v16s>(right), c);
-    }
-    UNROLL for (int i = 0; i < 8; i++) sums.at[i] = c[i];
+    if constexpr (HALF) c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(bit_cast<Halves>(a), bit_cast<Halves>(b), c);
+    else c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(bit_cast<Words>(a), bit_cast<Words>(b), c);
 #elif defined(HIPC_MMA_WMMA12)
-    typedef f32 v8f __attribute__((ext_vector_type(8)));
-    auto left = load<T, 8>(a + l % 16 * lda + l / 16 * 8), right = load<T, 8>(b + l % 16 * ldb + l / 16 * 8);
-    v8f c = __builtin_bit_cast(v8f, sums);
-    if constexpr (same<T, f16>::value) {
-      typedef f16 v8h __attribute__((ext_vector_type(8)));
-      c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(bit_cast<v8h>(left), bit_cast<v8h>(right), c);
-    } else {
-      typedef i16 v8s __attribute__((ext_vector_type(8)));
-      c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(bit_cast<v8s>(left), bit_cast<v8s>(right), c);
-    }
-    UNROLL for (int i = 0; i < 8; i++) sums.at[i] = c[i];
+    if constexpr (HALF) c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(bit_cast<Halves>(a), bit_cast<Halves>(b), c);
+    else c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(bit_cast<Words>(a), bit_cast<Words>(b), c);
 #elif defined(HIPC_MMA_MFMA)
-    typedef f32 v4f __attribute__((ext_vector_type(4)));
-    auto left = load<T, 4>(a + l % 16 * lda + l / 16 * 4), right = load<T, 4>(b + l % 16 * ldb + l / 16 * 4);
-    v4f c = __builtin_bit_cast(v4f, sums);
-    if constexpr (same<T, f16>::value) {
-      typedef f16 v4h __attribute__((ext_vector_type(4)));
-      c = __builtin_amdgcn_mfma_f32_16x16x16f16(bit_cast<v4h>(left), bit_cast<v4h>(right), c, 0, 0, 0);
-    } else {
+    if constexpr (HALF) c = __builtin_amdgcn_mfma_f32_16x16x16f16(bit_cast<Halves>(a), bit_cast<Halves>(b), c, 0, 0, 0);
 #if !defined(__gfx908__)
-      typedef i16 v4s __attribute__((ext_vector_type(4)));
-      c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(bit_cast<v4s>(left), bit_cast<v4s>(right), c, 0, 0, 0);
+    else c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(bit_cast<Words>(a), bit_cast<Words>(b), c, 0, 0, 0);
 #endif
-    }
-    UNROLL for (int i = 0; i < 4; i++) sums.at[i] = c[i];
-#elif defined(HIPC_MMA_PTX)
-    const T *row = a + l / 4 * lda + l % 4 * 2, *column = b + l / 4 * ldb + l % 4 * 2;
-    u32 left[4] = {*(const u32 *)row, *(const u32 *)(row + 8 * lda), *(const u32 *)(row + 8),
-                   *(const u32 *)(row + 8 * lda + 8)};
-    UNROLL for (int half = 0; half < 2; half++) {
-      const T *from = column + half * 8 * ldb;
-      u32 right[2] = {*(const u32 *)from, *(const u32 *)(from + 8)};
-      mma_16x8<T>(sums.at + 4 * half, left, right);
-    }
+#endif
+    sums = bit_cast<Tile>(c);
 #endif
   }
+}
+template <class T> DEVICE void multiply_tile(Tile &sums, const T *a, int lda, const T *b, int ldb) {
+  multiply<T>(sums, load_fragment(a, lda), load_fragment(b, ldb));
 }
 
 } // namespace hipc

@@ -43,8 +43,8 @@ DEVICE i64 place_of(const void *indices, i32 wide, i64 tuple, const Space &axes,
 template <class T>
 DEVICE void gather_nd(const T *data, const void *indices, T *y, Space axes, i64 tuples, i64 count, i64 inner, i64 block, i32 wide, i32 *fault) {
   for (i64 at = global_thread(); at < count; at += global_threads()) {
-    i64 tuple = at / inner, place = place_of(indices, wide, tuple, axes, fault);
-    if (place >= 0) y[at] = data[tuple / tuples * block + place * inner + at % inner];
+    i64 tuple = quotient(at, inner), place = place_of(indices, wide, tuple, axes, fault);
+    if (place >= 0) y[at] = data[quotient(tuple, tuples) * block + place * inner + at - tuple * inner];
   }
 }
 
@@ -97,8 +97,8 @@ DEVICE void find_owners(i32 *owners, const void *indices, Space axes, i64 tuples
 template <class T>
 DEVICE void scatter_nd_write(T *y, const i32 *owners, const void *indices, const T *updates, Space axes, i64 count, i64 inner, i32 wide, i32 *fault) {
   for (i64 at = global_thread(); at < count; at += global_threads()) {
-    i64 tuple = at / inner, place = place_of(indices, wide, tuple, axes, fault);
-    if (place >= 0 && owners[place] == (i32)tuple) y[place * inner + at % inner] = updates[at];
+    i64 tuple = quotient(at, inner), place = place_of(indices, wide, tuple, axes, fault);
+    if (place >= 0 && owners[place] == (i32)tuple) y[place * inner + at - tuple * inner] = updates[at];
   }
 }
 
@@ -106,12 +106,14 @@ DEVICE void scatter_nd_write(T *y, const i32 *owners, const void *indices, const
 template <class T>
 DEVICE void tensor_scatter(T *y, const T *update, const i64 *positions, i64 total, i64 groups, i64 length, i64 count, i64 inner, i32 circular, i32 *fault) {
   for (i64 at = global_thread(); at < total; at += global_threads()) {
-    i64 c = at % inner, p = at / inner % count, row = at / inner / count, first = positions ? positions[row / groups] : 0;
+    i64 line = quotient(at, inner), row = quotient(line, count), c = at - line * inner, p = line - row * count;
+    i64 first = positions ? positions[quotient(row, groups)] : 0, to = first + p;
     if (first < 0 || first >= length || (!circular && first + count > length)) {
       *fault = FAULT_INDEX;
       continue;
     }
-    y[(row * length + (first + p) % length) * inner + c] = update[at];
+    // Neither is beyond the axis, so that it is passed once at most.
+    y[(row * length + (to < length ? to : to - length)) * inner + c] = update[at];
   }
 }
 
@@ -119,7 +121,7 @@ DEVICE void tensor_scatter(T *y, const T *update, const i64 *positions, i64 tota
 template <class T>
 DEVICE void one_hot(const void *indices, const T *values, T *y, i64 total, i64 length, i64 inner, i32 wide) {
   for (i64 at = global_thread(); at < total; at += global_threads()) {
-    i64 place = at / inner % length, line = at / inner / length * inner + at % inner;
+    i64 row = quotient(at, inner), outer = quotient(row, length), place = row - outer * length, line = outer * inner + at - row * inner;
     i64 index = number_at(indices, wide, line);
     y[at] = values[(index < 0 ? index + length : index) == place];
   }
@@ -130,14 +132,14 @@ template <class T>
 DEVICE void reverse_sequence(const T *x, const i64 *lengths, T *y, i64 count, i64 first, i64 second, i64 inner, i32 time_first,
                              i32 *fault) {
   for (i64 at = global_thread(); at < count; at += global_threads()) {
-    i64 row = at / inner, a = row / second, b = row % second, time = time_first ? a : b, sequence = time_first ? b : a;
+    i64 row = quotient(at, inner), a = quotient(row, second), b = row - a * second, time = time_first ? a : b, sequence = time_first ? b : a;
     i64 length = lengths[sequence];
     if (length < 0 || length > (time_first ? first : second)) {
       *fault = FAULT_INDEX;
       continue;
     }
     if (time < length) time = length - 1 - time;
-    y[at] = x[(time_first ? time * second + sequence : sequence * second + time) * inner + at % inner];
+    y[at] = x[(time_first ? time * second + sequence : sequence * second + time) * inner + at - row * inner];
   }
 }
 

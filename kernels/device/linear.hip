@@ -111,11 +111,24 @@ template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const LinearA
 
 // What products of many rows end with: y = activation(gate) * up + bias + residual; `up` may be missing. In vectors where
 // n is a multiple of them.
-template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
+template <class T, class Finish> DEVICE void combine_vectors(const T *gate, const T *up, T *y, i64 count, Finish finish) {
   constexpr int V = LANE_VECTOR<T>;
   for (i64 i = global_thread() * V; i < count; i += global_threads() * V) {
-    Vector<T, V> g = load<T, V>(gate + i), u, r, made;
+    Vector<T, V> g = load<T, V>(gate + i), u, made;
     if (up) u = load<T, V>(up + i);
+    finish(i, g, u, made);
+    store<T, V>(y + i, made);
+  }
+}
+template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
+  constexpr int V = LANE_VECTOR<T>;
+  using Part = Vector<T, V>;
+  if (up && end.activation == ACT_SILU && !end.bias && !end.residual)
+    return combine_vectors<T>(gate, up, y, count, [](i64, const Part &g, const Part &u, Part &made) {
+      UNROLL for (int v = 0; v < V; v++) made[v] = narrow<T>(silu_of(widen(g[v])) * widen(u[v]));
+    });
+  combine_vectors<T>(gate, up, y, count, [=, &end](i64 i, const Part &g, const Part &u, Part &made) {
+    Part r;
     if (end.residual) r = load<T, V>((const T *)end.residual + i);
     UNROLL for (int v = 0; v < V; v++) {
       f32 value = activate(widen(g[v]), end);
@@ -124,8 +137,7 @@ template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogu
       if (end.residual) value += widen(r[v]);
       made[v] = narrow<T>(value);
     }
-    store<T, V>(y + i, made);
-  }
+  });
 }
 template <class T> DEVICE void combine_each(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
   for (i64 i = global_thread(); i < count; i += global_threads()) {

@@ -108,10 +108,10 @@ DEVICE void gemv(const T *a, const Weights &w, const T *bias, T *y, i64 m, i32 s
 template <class T, int BITS> DEVICE void gemv_any(const T *a, const Weights &w, const T *bias, T *y, i64 m) {
   i64 row_bytes = w.blocks * w.block * BITS / 8;
   for (i64 at = (i64)block() * WAVES + wave(); at < m * w.n; at += (i64)blocks() * WAVES) {
-    i64 row = at % w.n, line = at / w.n;
+    i64 line = quotient(at, w.n), row = at - line * w.n;
     f32 sum = 0;
     for (i64 k = lane(); k < w.k; k += WAVE) {
-      i64 block = k / w.block;
+      i64 block = quotient(k, w.block);
       f32 q = (f32)(w.bytes[row * row_bytes + k * BITS / 8] >> (k * BITS % 8) & ((1 << BITS) - 1));
       sum += (q - zero_of<BITS>(w, row, block)) * scale_of(w, row, block) * widen(a[line * w.k + k]);
     }
@@ -124,7 +124,7 @@ template <class T, int BITS> DEVICE void gemv_any(const T *a, const Weights &w, 
 template <class T, int BITS> DEVICE Vector<T, EACH> eight_of(const Weights &w, i64 row, i64 depth, i64 end) {
   static_assert(EACH == 8, "as many numbers as are read at once");
   Vector<T, EACH> value;
-  i64 block = depth / w.block;
+  i64 block = quotient(depth, w.block);
   f32 scale = scale_of(w, row, block), zero = zero_of<BITS>(w, row, block);
   const u8 *from = w.bytes + row * (w.blocks * w.block * BITS / 8) + depth * BITS / 8;
   u32 bits[2] = {};
@@ -143,7 +143,7 @@ template <class T, int BITS> DEVICE void unpack_all(const Weights &w, T *to) {
   u32 across = (u32)ceil_div(w.k, (i64)EACH);
   bool whole = w.k % EACH == 0;
   for (i64 i = global_thread(); i < w.n * across; i += global_threads()) {
-    i64 row = i / across, depth = i % across * EACH;
+    i64 row = quotient(i, across), depth = (i - row * across) * EACH;
     Vector<T, EACH> value = eight_of<T, BITS>(w, row, depth, w.k);
     T *place = to + row * w.k + depth;
     constexpr int PART = LANE_VECTOR<T>;
@@ -177,7 +177,8 @@ template <class T, int BITS> struct Unpacked {
 };
 
 template <class T, int BITS> DEVICE void gemm(const T *a, const Weights &w, const T *bias, T *y, i64 m) {
-  i64 across = ceil_div(w.n, (i64)TILE), first_row = block() / across * TILE, first_column = block() % across * TILE;
+  u32 across = (u32)ceil_div(w.n, (i64)TILE);
+  i64 first_row = (i64)(block() / across) * TILE, first_column = (i64)(block() % across) * TILE;
   Operand<T> A{a, m, w.k, 1, w.k % EACH == 0 && is_aligned(a, 16)};
   multiply_tiles<T>(A, Unpacked<T, BITS>{w}, first_row, first_column, w.k, [=](i64 row, i64 column, f32 sum) {
     if (row < m && column < w.n) y[row * w.n + column] = narrow<T>(sum + (bias ? widen(bias[column]) : 0.0f));

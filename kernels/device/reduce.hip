@@ -1,6 +1,6 @@
-// Reductions over axes, positions of extremes, running sums and products, and the greatest of rows. A NaN is the greatest
-// and the least element. Half precision is combined in float32; integers wrap around.
-#include "hipc_math.h"
+// Reductions over axes, and positions of extremes. A NaN is the greatest and the least element. Half precision is combined in
+// float32; integers wrap around.
+#include "hipc_block.h"
 
 using namespace hipc;
 
@@ -8,8 +8,7 @@ namespace {
 
 enum Kind : i32 { SUM, PRODUCT, GREATEST, LEAST };
 
-template <class T> DEVICE Compute<T> neutral(i32 kind) {
-  using C = Compute<T>;
+template <class C> DEVICE C neutral(i32 kind) {
   return kind == SUM ? (C)0 : kind == PRODUCT ? (C)1 : kind == GREATEST ? lowest<C>() : highest<C>();
 }
 template <class C> DEVICE C combined(i32 kind, C a, C b) {
@@ -22,144 +21,90 @@ template <class C> DEVICE C combined(i32 kind, C a, C b) {
   return (kind == GREATEST ? b > a : b < a) ? b : a;
 }
 
-// A block for each element of y.
-template <class T> DEVICE void reduce_block(const T *x, T *y, const Space &kept, const Space &axes, i64 count, i64 size, i32 kind) {
+DEVICE i64 offset_in(const Space &space, i64 at) { return space.rank <= 1 ? at * space.strides[0] : offset_of(space, at); }
+
+// A block, or several, for each element of y.
+template <class T> DEVICE void reduce_block(const Reduction &op) {
   using C = Compute<T>;
   SHARED C shared[MOST_WAVES];
-  for (i64 at = block(); at < count; at += blocks()) {
-    const T *from = x + offset_of(kept, at);
-    C total = neutral<T>(kind);
-    for (i64 i = thread(); i < size; i += threads()) total = combined<C>(kind, total, widen(from[offset_of(axes, i)]));
-    total = combine_block(total, shared, neutral<T>(kind), [=](C a, C b) { return combined<C>(kind, a, b); });
-    if (thread() == 0) y[at] = narrow<T>(total);
+  SHARED u32 last;
+  i64 blocks_of = op.sharing.blocks, part = quotient(op.size + blocks_of - 1, blocks_of);
+  for (i64 task = block(); task < op.count * blocks_of; task += blocks()) {
+    i64 at = task, number = 0;
+    if (blocks_of > 1) at = quotient(task, blocks_of), number = task - at * blocks_of;
+    const T *from = (const T *)op.x + offset_in(op.kept, at);
+    C total = neutral<C>(op.kind);
+    i64 end = min(op.size, (number + 1) * part);
+    for (i64 i = number * part + thread(); i < end; i += threads())
+      total = combined<C>(op.kind, total, widen(from[offset_in(op.axes, i)]));
+    total = join_block(total, shared, [&](C a, C b) __attribute__((always_inline)) { return combined<C>(op.kind, a, b); });
+    if (blocks_of > 1) {
+      C *parts = (C *)op.sharing.parts + at * blocks_of;
+      if (thread() == 0) parts[number] = total;
+      if (!ends_last(op.sharing, at, &last)) continue;
+      // In order, so that a result is the same every time.
+      total = neutral<C>(op.kind);
+      for (i64 i = 0; i < blocks_of; i++) total = combined<C>(op.kind, total, parts[i]);
+    }
+    if (thread() == 0) ((T *)op.y)[at] = narrow<T>(total);
   }
 }
 
 // A thread for each.
-template <class T> DEVICE void reduce_thread(const T *x, T *y, const Space &kept, const Space &axes, i64 count, i64 size, i32 kind) {
+template <class T> DEVICE void reduce_thread(const Reduction &op) {
   using C = Compute<T>;
-  for (i64 at = global_thread(); at < count; at += global_threads()) {
-    const T *from = x + offset_of(kept, at);
-    C total = neutral<T>(kind);
-    for (i64 i = 0; i < size; i++) total = combined<C>(kind, total, widen(from[offset_of(axes, i)]));
-    y[at] = narrow<T>(total);
+  for (i64 at = global_thread(); at < op.count; at += global_threads()) {
+    const T *from = (const T *)op.x + offset_in(op.kept, at);
+    C total = neutral<C>(op.kind);
+    for (i64 i = 0; i < op.size; i++) total = combined<C>(op.kind, total, widen(from[offset_in(op.axes, i)]));
+    ((T *)op.y)[at] = narrow<T>(total);
   }
-}
-
-// Whether a comes before b in an order by value, a NaN being greatest (and for argmin least), then by position.
-template <class C> DEVICE bool before(C a, i64 a_at, C b, i64 b_at, bool greatest, bool last, bool nan_first) {
-  if constexpr (is_float<C>) {
-    bool a_nan = a != a, b_nan = b != b;
-    if (a_nan != b_nan) return nan_first ? a_nan : b_nan;
-    if (a_nan) return last ? a_at > b_at : a_at < b_at;
-  }
-  if (a != b) return greatest ? a > b : a < b;
-  return last ? a_at > b_at : a_at < b_at;
 }
 
 template <class C> struct Ranked {
   C value;
   i64 at;  // -1: none
 };
-template <class C> DEVICE Ranked<C> better(Ranked<C> a, Ranked<C> b, bool greatest, bool last, bool nan_first) {
-  if (a.at < 0) return b;
-  if (b.at < 0) return a;
-  return before(a.value, a.at, b.value, b.at, greatest, last, nan_first) ? a : b;
+// The one that comes first: by value, a NaN being before all, then by position.
+template <class C> DEVICE Ranked<C> better(Ranked<C> a, Ranked<C> b, bool greatest, bool last) {
+  bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+  bool same = a_nan ? b_nan : a.value == b.value;
+  bool first = same ? (last ? a.at > b.at : a.at < b.at) : a_nan || (!b_nan && (greatest ? a.value > b.value : a.value < b.value));
+  first = b.at < 0 || (first && a.at >= 0);
+  return {first ? a.value : b.value, first ? a.at : b.at};
 }
-template <class C> DEVICE C exchanged(C value, u32 mask) {
-  if constexpr (sizeof(C) == 8) {
-    u64 bits = bit_cast<u64>(value);
-    u64 low = from_lane((u32)bits, lane() ^ mask), high = from_lane((u32)(bits >> 32), lane() ^ mask);
-    return bit_cast<C>(low | (high << 32));
-  } else if constexpr (sizeof(C) == 4) {
-    return bit_cast<C>(from_lane(bit_cast<u32>(value), lane() ^ mask));
-  } else {
-    return (C)from_lane((u32)value, lane() ^ mask);
-  }
-}
-// The best of a block; every thread gets it.
-template <class C> DEVICE Ranked<C> best_of_block(Ranked<C> own, Ranked<C> *shared, bool greatest, bool last, bool nan_first) {
-  for (u32 mask = 1; mask < WAVE; mask <<= 1) {
-    Ranked<C> other{exchanged(own.value, mask), exchanged(own.at, mask)};
-    own = better(own, other, greatest, last, nan_first);
-  }
-  if (lane() == 0) shared[wave()] = own;
-  barrier();
-  Ranked<C> best = shared[0];
-  for (u32 w = 1; w < waves(); w++) best = better(best, shared[w], greatest, last, nan_first);
-  barrier();
-  return best;
+template <class C> DEVICE Ranked<C> value_of_lane(Ranked<C> value, u32 source) {
+  return {hipc::value_of_lane(value.value, source), hipc::value_of_lane(value.at, source)};
 }
 
-// [outer][length][inner] by blocks of one column.
-template <class T> DEVICE void arg_reduce(const T *x, i64 *y, i64 columns, i64 length, i64 inner, i32 greatest, i32 last) {
+// [outer][length][inner] by blocks of one column, or a part of it.
+template <class T> DEVICE void arg_reduce(const ArgReduction &op) {
   using C = Compute<T>;
   SHARED Ranked<C> shared[MOST_WAVES];
-  for (i64 column = block(); column < columns; column += blocks()) {
-    const T *from = x + column / inner * length * inner + column % inner;
+  SHARED u32 last;
+  i64 blocks_of = op.sharing.blocks, part = quotient(op.length + blocks_of - 1, blocks_of);
+  auto first_of = [&](Ranked<C> a, Ranked<C> b) __attribute__((always_inline)) { return better(a, b, op.greatest, op.last); };
+  for (i64 task = block(); task < op.columns * blocks_of; task += blocks()) {
+    i64 column = quotient(task, blocks_of), number = task - column * blocks_of, line = quotient(column, op.inner);
+    const T *from = (const T *)op.x + line * op.length * op.inner + (column - line * op.inner);
     Ranked<C> best{(C)0, -1};
-    for (i64 i = thread(); i < length; i += threads())
-      best = better(best, Ranked<C>{widen(from[i * inner]), i}, greatest, last, true);
-    best = best_of_block(best, shared, greatest, last, true);
-    if (thread() == 0) y[column] = best.at;
-  }
-}
-
-// The k first of every column in order, found one after the other: each the best of those behind the one before.
-template <class T>
-DEVICE void topk(const T *x, T *values, i64 *indices, i64 columns, i64 length, i64 inner, i64 k, i32 largest) {
-  using C = Compute<T>;
-  SHARED Ranked<C> shared[MOST_WAVES];
-  for (i64 column = block(); column < columns; column += blocks()) {
-    const T *from = x + column / inner * length * inner + column % inner;
-    i64 to = column / inner * k * inner + column % inner;
-    Ranked<C> found{(C)0, -1};
-    for (i64 rank = 0; rank < k; rank++) {
-      Ranked<C> best{(C)0, -1};
-      for (i64 i = thread(); i < length; i += threads()) {
-        C value = widen(from[i * inner]);
-        bool behind = found.at < 0 || before(found.value, found.at, value, i, largest, false, largest);
-        if (behind) best = better(best, Ranked<C>{value, i}, largest, false, largest);
-      }
-      found = best_of_block(best, shared, largest, false, largest);
-      if (thread() == 0) values[to + rank * inner] = from[found.at * inner], indices[to + rank * inner] = found.at;
+    i64 end = min(op.length, (number + 1) * part);
+    for (i64 i = number * part + thread(); i < end; i += threads()) best = first_of(best, Ranked<C>{widen(from[i * op.inner]), i});
+    best = join_block(best, shared, first_of);
+    if (blocks_of > 1) {
+      Ranked<C> *parts = (Ranked<C> *)op.sharing.parts + column * blocks_of;
+      if (thread() == 0) parts[number] = best;
+      if (!ends_last(op.sharing, column, &last)) continue;
+      for (i64 i = 0; i < blocks_of; i++) best = first_of(best, parts[i]);
     }
-  }
-}
-
-// A thread for each column, which adds or multiplies along it.
-template <class T>
-DEVICE void scan(const T *x, T *y, i64 columns, i64 length, i64 inner, i32 kind, i32 exclusive, i32 reverse) {
-  using C = Compute<T>;
-  for (i64 column = global_thread(); column < columns; column += global_threads()) {
-    i64 first = column / inner * length * inner + column % inner;
-    C running = neutral<T>(kind);
-    for (i64 n = 0; n < length; n++) {
-      i64 at = first + (reverse ? length - 1 - n : n) * inner;
-      C next = combined<C>(kind, running, widen(x[at]));
-      y[at] = narrow<T>(exclusive ? running : next);
-      running = next;
-    }
+    if (thread() == 0) op.y[column] = best.at;
   }
 }
 
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) reduce_block_##WORD(const T *x, T *y, Space kept, Space axes, i64 count, i64 size, i32 kind) {           \
-    reduce_block<T>(x, y, kept, axes, count, size, kind);                                                              \
-  }                                                                                                                    \
-  KERNEL(256) reduce_thread_##WORD(const T *x, T *y, Space kept, Space axes, i64 count, i64 size, i32 kind) {          \
-    reduce_thread<T>(x, y, kept, axes, count, size, kind);                                                             \
-  }                                                                                                                    \
-  KERNEL(256) arg_reduce_##WORD(const T *x, i64 *y, i64 columns, i64 length, i64 inner, i32 greatest, i32 last) {      \
-    arg_reduce<T>(x, y, columns, length, inner, greatest, last);                                                       \
-  }                                                                                                                    \
-  KERNEL(256) topk_##WORD(const T *x, T *values, i64 *indices, i64 columns, i64 length, i64 inner, i64 k,              \
-                          i32 largest) {                                                                               \
-    topk<T>(x, values, indices, columns, length, inner, k, largest);                                                   \
-  }                                                                                                                    \
-  KERNEL(256) scan_##WORD(const T *x, T *y, i64 columns, i64 length, i64 inner, i32 kind, i32 exclusive, i32 reverse) {\
-    scan<T>(x, y, columns, length, inner, kind, exclusive, reverse);                                                   \
-  }
+  KERNEL(256) reduce_block_##WORD(Reduction op) { reduce_block<T>(op); }                                               \
+  KERNEL(256) reduce_thread_##WORD(Reduction op) { reduce_thread<T>(op); }                                             \
+  KERNEL(256) arg_reduce_##WORD(ArgReduction op) { arg_reduce<T>(op); }
 HIPC_NUMBERS(DEFINE)

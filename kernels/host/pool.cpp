@@ -17,6 +17,9 @@ namespace {
 // takes longer than most jobs do, so a worker sleeps inside a run only where much of it is on one thread.
 constexpr int64_t SPIN_NANOSECONDS = 50000;
 constexpr int64_t RUN_SPIN_NANOSECONDS = 2000000;
+// After this long, whoever spins lets others onto its core each time it looks: on a busy machine what it waits for may
+// stand behind it.
+constexpr int64_t YIELD_NANOSECONDS = 5000;
 // Scalar operations that are worth a chunk, and so a hand-over to another thread.
 constexpr int64_t CHUNK_COST = 16384;
 constexpr int64_t CHUNKS_PER_THREAD = 8;
@@ -46,6 +49,7 @@ template <class Condition> HIPC_INLINE bool spin_until(const Pool *pool, Conditi
       int64_t time = now();
       if (!start) start = time;
       if (time - start > (long_spin ? RUN_SPIN_NANOSECONDS : SPIN_NANOSECONDS)) return false;
+      if (time - start > YIELD_NANOSECONDS) sched_yield();
     }
   }
 }

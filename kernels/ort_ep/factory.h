@@ -4,7 +4,9 @@
 
 namespace hip_ep {
 
+// Of the provider, and of the memory that it hands out, whatever the platform: other providers know NVIDIA's as theirs.
 constexpr uint32_t VENDOR_ID = 0x1002;
+constexpr uint32_t NVIDIA_ID = 0x10de;
 
 struct Factory : OrtEpFactory, Heap {
   const Api *api = nullptr;

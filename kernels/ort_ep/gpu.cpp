@@ -90,8 +90,7 @@ bool Gpus::describe(int device) {
     int32_t major = 0, minor = 0;
     if (attribute(&major, CUDA_MAJOR, device) || attribute(&minor, CUDA_MINOR, device)) return false;
     snprintf(gpu.architecture, sizeof gpu.architecture, "sm_%d%d", major, minor);
-    snprintf(gpu.name, sizeof gpu.name, "NVIDIA %s", gpu.architecture);
-    return !retain(&gpu.primary, device);
+    return !device_name(gpu.name, sizeof gpu.name, device) && !retain(&gpu.primary, device);
   }
   Array<char> found;
   if (!found.resize(PROPERTIES_BYTES) || properties(found.data, device)) return false;

@@ -23,6 +23,7 @@ namespace hip_ep {
   X(set_device, hipSetDevice, , (int32_t device))                                                                      \
   X(properties, hipGetDevicePropertiesR0600, , (void *properties, int32_t device))
 #define HIP_EP_NVIDIA_FUNCTIONS(X)                                                                                     \
+  X(device_name, , cuDeviceGetName, (char *name, int32_t bytes, int32_t device))                                       \
   X(attribute, , cuDeviceGetAttribute, (int32_t * value, int32_t attribute, int32_t device))                           \
   X(retain, , cuDevicePrimaryCtxRetain, (void **primary, int32_t device))                                              \
   X(push, , cuCtxPushCurrent_v2, (void *primary))                                                                      \
@@ -37,6 +38,7 @@ public:
   static Gpus *open();
 
   int count = 0;
+  bool nvidia = false;
   struct Gpu {
     char name[256], architecture[64];
     void *primary; // CUDA's context
@@ -63,7 +65,6 @@ private:
   bool load();
   bool describe(int device);
 
-  bool nvidia = false;
 #define X(name, hip, cuda, parameters) int32_t(*name) parameters = nullptr;
   HIP_EP_FUNCTIONS(X)
   HIP_EP_AMD_FUNCTIONS(X)

@@ -163,7 +163,8 @@ OrtStatus *add_gpu(Factory &factory, int number, const OrtHardwareDevice *hardwa
       TRY(api.CreateMemoryInfo_V2(NAMES[kind], ORT_GPU, VENDOR_ID, number, KINDS[kind], 0, ORT_DEVICE_ALLOCATOR,
                                   &factory.memory[number][kind]));
   if (api.since(24) && !factory.hardware[number])
-    TRY(api.CreateHardwareDevice(ORT_GPU, VENDOR_ID, (uint32_t)number, "AMD", nullptr, &factory.hardware[number]));
+    TRY(api.CreateHardwareDevice(ORT_GPU, factory.gpus->nvidia ? NVIDIA_ID : VENDOR_ID, (uint32_t)number,
+                                 factory.gpus->nvidia ? "NVIDIA" : "AMD", nullptr, &factory.hardware[number]));
   if (factory.hardware[number]) hardware = factory.hardware[number];
   OrtKeyValuePairs *facts = nullptr;
   char text[16];

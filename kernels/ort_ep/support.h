@@ -95,11 +95,13 @@ struct Api {
 
   bool since(unsigned wanted) const { return major > 1 || minor >= wanted; }
 
-  // False, when the runtime is older than 1.23; only `CreateStatus` may be used then.
+  // False, when the runtime is older than 1.23.1; only `CreateStatus` may be used then.
   bool load(const OrtApiBase *base) {
     // Read first: GetApi complains on the terminal about a version that it does not have.
-    sscanf(base->GetVersionString(), "%u.%u", &major, &minor);
-    if (major == 1 && minor < ORT_ABI) return false;
+    unsigned patch = 0;
+    sscanf(base->GetVersionString(), "%u.%u.%u", &major, &minor, &patch);
+    // 1.23.0 has the functions, but cannot run a model of which a part is compiled.
+    if (major == 1 && (minor < ORT_ABI || (minor == ORT_ABI && patch < 1))) return false;
     auto table = (void *const *)base->GetApi(ORT_ABI);
     if (!table) return false;
 #define X(name, number, result, parameters) name = (result(*) parameters)table[number];

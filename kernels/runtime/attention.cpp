@@ -8,7 +8,7 @@ using namespace hipc;
 namespace {
 
 constexpr const char *OP = "attention";
-constexpr int64_t PART = 8, SPLIT_KEYS = 64, MOST_ROWS = 8, TALL_ROWS = 64;
+constexpr int64_t PART = 8, SPLIT_KEYS = 64, TILE_ROWS = 4, TALL_ROWS = 64, TALL_WAVES = 4;
 constexpr uint32_t BLOCK = 128;
 
 HeadsArgument argument(const Heads &heads) {
@@ -56,8 +56,8 @@ int64_t power_of_two(int64_t least) {
 
 // Enough rows to fill tiles of the matrix units, and heads that they are made for.
 bool fits_matrix_unit(const AttentionArguments &op, int64_t all, int32_t dtype) {
-  return all > 2 * MOST_ROWS && (dtype == F16 || dtype == BF16) && op.size == op.v_size && (op.size == 64 || op.size == 128) &&
-         op.q_aligned && op.k_aligned && op.v_aligned;
+  return all > 4 * TILE_ROWS && (dtype == F16 || dtype == BF16) && op.size == op.v_size && (op.size == 64 || op.size == 128) &&
+         op.q_aligned && op.k_aligned && op.v_aligned && op.y_aligned;
 }
 
 int32_t run(hipc_context *context, AttentionArguments &op, int64_t batch, int32_t dtype) {
@@ -65,19 +65,19 @@ int32_t run(hipc_context *context, AttentionArguments &op, int64_t batch, int32_
   if (lanes > wave_size(context))
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of heads of size %d; at most %lld fit a wave",
                       max(op.size, op.v_size), (long long)(wave_size(context) * PART));
-  int64_t tile = min(power_of_two(all), MOST_ROWS), tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
+  int64_t tile = all < TILE_ROWS ? 1 : TILE_ROWS, tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
   int64_t wanted = ceil_div((int64_t)compute_units(context), tiles * heads);
   if (fits_matrix_unit(op, all, dtype)) {
     Launch grid;
-    grid.grid[1] = (uint32_t)ceil_div(all, TALL_ROWS), grid.grid[2] = (uint32_t)heads;
-    grid.block[0] = BLOCK;
-    if (grid.grid[1] <= 0xffff && heads <= 0xffff)
+    grid.grid[1] = (uint32_t)heads, grid.grid[2] = (uint32_t)ceil_div(all, TALL_ROWS);
+    grid.block[0] = (uint32_t)(TALL_WAVES * wave_size(context));
+    if (heads <= 0xffff && grid.grid[2] <= 0xffff)
       return launch(context, kernel_name(op.size == 64 ? "attention_prefill_s64" : "attention_prefill_s128", dtype), grid, op);
   }
   op.lanes = (int32_t)lanes, op.rows = (int32_t)(heads * all);
   op.splits = (int32_t)max<int64_t>(1, min(wanted, ceil_div(op.capacity, SPLIT_KEYS)));
   // A wave that has fewer rows ends sooner; the keys then come from the cache of the device.
-  while (tile > 1 && tiles * heads * op.splits < 4 * (int64_t)compute_units(context)) tile /= 2, tiles = ceil_div(all, tile);
+  if (tiles * heads * op.splits < 4 * (int64_t)compute_units(context)) tile = 1, tiles = all;
   if (tiles > 0xffff || heads > 0xffff)
     return hipc_error(context, HIPC_ERROR_UNSUPPORTED, "attention of %lld tiles for %lld heads", (long long)tiles,
                       (long long)heads);
@@ -132,6 +132,7 @@ HIPC_EXPORT int32_t hipc_attention(hipc_context *context, const hipc_tensor *q, 
   op.capacity = key.positions;
   op.q_aligned = loads_vectors(query, size);
   op.k_aligned = loads_vectors(key, size), op.v_aligned = loads_vectors(value, v_size);
+  op.y_aligned = loads_vectors(result, v_size);
   if (sink) op.sink = sink->data, op.sink_dtype = sink->dtype;
   HIPC_TRY(read_lengths(context, "the past length", past_lengths, query.batch, 0, &op.past));
   HIPC_TRY(read_lengths(context, "the number of keys", lengths, query.batch, key.positions, &op.valid));

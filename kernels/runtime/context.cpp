@@ -30,7 +30,9 @@ int32_t make_stream(hipc_context *context) {
   Hip &hip = context->hip;
   HIPC_TRY(check_hip(context, hip.hipStreamCreateWithFlags(&context->own_stream, STREAM_NON_BLOCKING), "making a stream"));
   context->stream = context->own_stream;
-  return check_hip(context, hip.hipEventCreateWithFlags(&context->done, EVENT_DISABLE_TIMING), "making an event");
+  for (hipEvent_t &event : context->done)
+    HIPC_TRY(check_hip(context, hip.hipEventCreateWithFlags(&event, EVENT_DISABLE_TIMING), "making an event"));
+  return HIPC_OK;
 }
 
 int32_t open(hipc_context *context, const hipc_fs *fs, int64_t constants_bytes) {
@@ -56,7 +58,8 @@ void close(hipc_context *context) {
   if (context->counters) hip.hipFree(context->counters);
   if (context->constants) hip.hipFree((void *)context->constants);
   unload_modules(context);
-  if (context->done) hip.hipEventDestroy(context->done);
+  for (hipEvent_t event : context->done)
+    if (event) hip.hipEventDestroy(event);
   for (hipEvent_t event : context->chunk_free)
     if (event) hip.hipEventDestroy(event);
   if (context->own_stream) hip.hipStreamDestroy(context->own_stream);

@@ -73,6 +73,7 @@ inline const char *dtype_word(int32_t dtype) {
   default: return "";
   }
 }
+inline bool is_number(int32_t dtype) { return dtype != BOOL && *dtype_word(dtype); }
 
 // Name of a kernel, put together from words: every launch of a run makes one.
 struct KernelName {
@@ -110,6 +111,8 @@ inline Launch over(hipc_context *context, int64_t count, uint32_t threads = 256)
   launch.block[0] = threads;
   return launch;
 }
+// Of blocks that walk tasks with the stride of their grid.
+constexpr int64_t MOST_BLOCKS = 1 << 20;
 // One block per row.
 inline Launch rows(int64_t count, uint32_t threads = 256) {
   Launch launch;

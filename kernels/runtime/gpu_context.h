@@ -10,6 +10,7 @@ constexpr int MAX_ARGUMENTS = 64;
 constexpr int MAX_MODULES = 64;
 constexpr int KERNEL_BUCKETS = 256;
 constexpr int MAX_RECORDINGS = 4;
+constexpr int SLOTS = 2;
 constexpr int64_t DEVICE_ALIGNMENT = 256;
 // Pinned memory is taken for this much at most; what is larger goes through chunks.
 constexpr int64_t STAGED_BYTES = 64 << 20;
@@ -89,10 +90,12 @@ struct hipc_context : hipc::State {
   hipc::Kernel *kernels[hipc::KERNEL_BUCKETS];
   const char *host_constants;
   int64_t constants_bytes;
-  // Streams. `pending`: work of the last run may be under way on its stream, up to `done`.
+  // Streams. Runs that the host does not wait for take turns in two slots, each with pinned memory for inputs of the
+  // host. `pending`: work of the slot's last run may be under way, up to `done`. `slot` is that of the last run.
   hipc::hipStream_t own_stream, stream;
-  hipc::hipEvent_t done;
-  bool pending;
+  hipc::hipEvent_t done[hipc::SLOTS];
+  bool pending[hipc::SLOTS];
+  int32_t slot;
   // Memory.
   hipc::DeviceBlock *blocks;
   int64_t num_blocks, capacity_blocks;
@@ -107,7 +110,7 @@ struct hipc_context : hipc::State {
   hipc::HostOutput *host_outputs;
   int64_t num_host_outputs, capacity_host_outputs;
   uint32_t *counters;
-  hipc::Pinned staged_inputs, staged_outputs, small, fault;
+  hipc::Pinned staged_inputs[hipc::SLOTS], staged_outputs, small, fault;
   hipc::Pinned chunks[2];
   hipc::hipEvent_t chunk_free[2];
   // Recordings.

@@ -38,7 +38,6 @@ int64_t tuple_axes(const hipc_tensor *data_in, int32_t first, int64_t depth, Spa
   return places;
 }
 
-bool is_number(int32_t dtype) { return dtype != BOOL && *dtype_word(dtype); }
 
 } // namespace
 

@@ -52,12 +52,12 @@ int32_t place_inputs(hipc_context *context, const hipc_io *io) {
   if (!grow(&context->tensors, &context->num_tensors, io->num_inputs)) return no_memory(context);
   int64_t bytes = 0, span = host_span(io);
   bool in_place = span <= READ_IN_PLACE;
-  if (span && span <= STAGED_BYTES && !reserve_pinned(context, &context->staged_inputs, max(span, READ_IN_PLACE)))
+  if (span && span <= STAGED_BYTES && !reserve_pinned(context, context->staged_inputs + context->slot, max(span, READ_IN_PLACE)))
     return HIPC_ERROR_MEMORY;
   auto needs_block = [&](int64_t i) { return needs_copy(io, i) && (is_on_device(io, i) || !in_place); };
   for (int64_t i = 0; i < io->num_inputs; i++)
     if (needs_block(i)) bytes += round_up(bytes_of(io->inputs + i), DEVICE_ALIGNMENT);
-  char *block = nullptr, *pinned = context->staged_inputs.memory;
+  char *block = nullptr, *pinned = context->staged_inputs[context->slot].memory;
   if (bytes && !(block = (char *)reserve_block(context, &context->input_block, bytes, "inputs"))) return HIPC_ERROR_MEMORY;
   for (int64_t i = 0; i < io->num_inputs; i++) {
     context->tensors[i] = io->inputs[i];
@@ -72,7 +72,7 @@ int32_t place_inputs(hipc_context *context, const hipc_io *io) {
 // One copy from pinned memory for all inputs of host memory, as far as they are small enough.
 int32_t copy_inputs(hipc_context *context, const hipc_io *io) {
   bool staged = host_span(io) <= STAGED_BYTES;
-  char *pinned = context->staged_inputs.memory, *run_pinned = nullptr, *run_device = nullptr;
+  char *pinned = context->staged_inputs[context->slot].memory, *run_pinned = nullptr, *run_device = nullptr;
   int64_t run_bytes = 0;
   for (int64_t i = 0; i < io->num_inputs; i++) {
     const hipc_tensor *from = io->inputs + i;
@@ -110,16 +110,24 @@ int32_t check_fault(hipc_context *context) {
                     fault == FAULT_POSITION ? "position of a cache" : "value that is used as an index");
 }
 
-// The stream of the run: behind the last run's, whose arenas it shares.
+int32_t wait_slot(hipc_context *context, int32_t slot) {
+  if (!context->pending[slot]) return HIPC_OK;
+  context->pending[slot] = false;
+  return check_hip(context, context->hip.hipEventSynchronize(context->done[slot]), "an earlier run");
+}
+
+// The stream of the run: behind the last run's, whose arenas it shares. Where the last run may still be reading what it
+// was given, inputs of the host go to the other slot, so that the host prepares a run while the device is at the last.
 int32_t choose_stream(hipc_context *context, const hipc_io *io) {
   hipStream_t stream = io->stream ? io->stream : context->own_stream;
-  if (context->pending && stream != context->stream)
-    HIPC_TRY(check_hip(context, context->hip.hipStreamWaitEvent(stream, context->done, 0), "ordering streams"));
+  if (context->pending[context->slot] && stream != context->stream)
+    HIPC_TRY(check_hip(context, context->hip.hipStreamWaitEvent(stream, context->done[context->slot], 0), "ordering streams"));
   context->stream = stream;
   bool stages = false;
   for (int64_t i = 0; i < io->num_inputs; i++) stages = stages || !is_on_device(io, i);
-  // The last run may still be reading what it was given.
-  return stages ? wait_pending(context) : (int32_t)HIPC_OK;
+  if (!stages || !context->pending[context->slot]) return HIPC_OK;
+  context->slot = (context->slot + 1) % SLOTS;
+  return wait_slot(context, context->slot);
 }
 
 int32_t begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *specs, int64_t num_inputs,
@@ -127,7 +135,7 @@ int32_t begin(hipc_context *context, const hipc_io *io, const hipc_input_spec *s
   context->run++;
   context->num_host_outputs = 0;
   recycle_memory(context);
-  if (!context->pending) HIPC_TRY(check_fault(context));
+  HIPC_TRY(check_fault(context));
   HIPC_TRY(check_inputs(context, io, specs, num_inputs, num_symbols));
   HIPC_TRY(choose_stream(context, io));
   HIPC_TRY(place_inputs(context, io));
@@ -151,6 +159,13 @@ int32_t fetch_outputs(hipc_context *context, bool *staged) {
   return HIPC_OK;
 }
 
+// All runs: each is behind the one before it. The next ones begin with the first slot, whose commands are recorded.
+int32_t wait_stream(hipc_context *context) {
+  context->slot = 0;
+  for (bool &pending : context->pending) pending = false;
+  return context->hip.hipStreamSynchronize(context->stream);
+}
+
 int32_t finish(hipc_context *context) {
   Hip &hip = context->hip;
   bool staged;
@@ -164,11 +179,10 @@ int32_t finish(hipc_context *context) {
                          "copying an output to the host"));
     }
   if (!context->num_host_outputs && context->stream != context->own_stream) {
-    context->pending = true;
-    return check_hip(context, hip.hipEventRecord(context->done, context->stream), "marking the end of the run");
+    context->pending[context->slot] = true;
+    return check_hip(context, hip.hipEventRecord(context->done[context->slot], context->stream), "marking the end of the run");
   }
-  context->pending = false;
-  HIPC_TRY(check_hip(context, hip.hipStreamSynchronize(context->stream), "the run"));
+  HIPC_TRY(check_hip(context, wait_stream(context), "the run"));
   const char *pinned = context->staged_outputs.memory;
   for (int64_t i = 0; staged && i < context->num_host_outputs; i++) {
     const HostOutput &output = context->host_outputs[i];
@@ -210,8 +224,7 @@ HIPC_EXPORT int32_t hipc_end(hipc_context *context, int32_t status) {
   if (status != HIPC_OK) {
     abandon_recording(context);
     // Nothing may write the caller's memory any more.
-    context->hip.hipStreamSynchronize(context->stream);
-    context->pending = false;
+    wait_stream(context);
   }
   leave_device(context);
   return status;
@@ -259,12 +272,13 @@ HIPC_EXPORT int32_t hipc_read(hipc_context *context, void *host, const void *dev
 }
 
 int32_t hipc::wait_pending(hipc_context *context) {
-  if (!context->pending) return HIPC_OK;
-  context->pending = false;
-  return check_hip(context, context->hip.hipEventSynchronize(context->done), "the last run");
+  for (int32_t slot = 0; slot < SLOTS; slot++) HIPC_TRY(wait_slot(context, slot));
+  context->slot = 0;
+  return HIPC_OK;
 }
 
 void hipc::release_io(hipc_context *context) {
-  Pinned *const all[] = {&context->staged_inputs, &context->staged_outputs, &context->small, &context->fault, context->chunks, context->chunks + 1};
+  for (Pinned &inputs : context->staged_inputs) free_pinned(context, &inputs);
+  Pinned *const all[] = {&context->staged_outputs, &context->small, &context->fault, context->chunks, context->chunks + 1};
   for (Pinned *pinned : all) free_pinned(context, pinned);
 }

@@ -10,7 +10,7 @@ import pytest
 from tests.device.machine import ARCHITECTURES
 from tests.device.operators import FLOATS, MakeHip, call, compare
 
-SOURCES = ("linear", "linear_row", "linear_q4", "norm", "gemv", "matmul", "matmul_nbits", "epilogue")
+SOURCES = ("linear", "linear_row", "linear_q4", "norm", "matmul", "matmul_nbits", "epilogue")
 SILU = 1
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.device.machine import ARCHITECTURES, DTYPES, MATRIX_ARCHITECTURES, assert_close, draw, run, space, wave
+from tests.device.machine import DTYPES, MATRIX_ARCHITECTURES, assert_close, draw, run, space
 
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "hard_swish", "hard_sigmoid",
                "leaky_relu", "clip")  # fmt: skip
@@ -104,42 +104,6 @@ def test_ends_with_scale_bias_activation_residual(name: str) -> None:
         first, second = (-0.5, 0.75) if name == "clip" else (0.2, 0.5)
         tiled("gfx1151", dtype, 5, 9, 16, False, True, False, bias=bias, residual=residual, alpha=0.5, name=name,
               first=first, second=second)  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(("m", "rows", "split"), [(1, 1, 1), (1, 2, 4), (1, 4, 1), (2, 2, 2), (4, 2, 1)])
-def test_rows_of_a_transposed_matrix(architecture: str, dtype: str, m: int, rows: int, split: int) -> None:
-    rng = np.random.default_rng(3)
-    n, k = 23, 8 * 37
-    a, b, bias = draw(rng, (m, k), dtype), draw(rng, (n, k), dtype), draw(rng, n, dtype)
-    y = np.zeros((m, n), DTYPES[dtype])
-    data, lent = epilogue(bias=bias, name="silu")
-    groups = 256 // wave(architecture) // split
-    kernel = f"gemv_rows_m{m}_r{rows}_{dtype}"
-    launch(architecture, "gemv", kernel, -(-n // (groups * rows)), [a, b, y, n, k, split, data], lent)
-    product = a.astype(np.float64) @ b.astype(np.float64).T + bias.astype(np.float64)
-    assert_close(y, activation("silu", product, 0, 0), dtype)
-
-
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(("m", "splits"), [(1, 1), (1, 3), (2, 2), (4, 1)])
-def test_columns_of_a_matrix(architecture: str, dtype: str, m: int, splits: int) -> None:
-    rng = np.random.default_rng(4)
-    n, k = 8 * 71, 45
-    a, b, residual = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype), draw(rng, (m, n), dtype)
-    y = np.zeros((m, n), DTYPES[dtype])
-    data, lent = epilogue(residual=residual, alpha=0.25)
-    width = wave(architecture) * 16 // np.dtype(DTYPES[dtype]).itemsize
-    parts = np.zeros((splits, m, n), np.float32) if splits > 1 else None
-    depth = -(-k // splits)
-    arguments = [a, b, y, parts, n, k, depth, data]
-    launch(architecture, "gemv", f"gemv_columns_m{m}_{dtype}", (-(-n // width), splits, 1), arguments, lent)
-    if parts is not None:
-        launch(architecture, "gemv", f"gemv_finish_{dtype}", 2, [parts, y, m, n, splits, data], lent)
-    expected = a.astype(np.float64) @ b.astype(np.float64) * 0.25 + residual.astype(np.float64)
-    assert_close(y, expected, dtype)
 
 
 @pytest.mark.parametrize(("dtype", "ctype"), [("f64", ctypes.c_double), ("i32", ctypes.c_int32), ("u64", None)])

@@ -10,7 +10,7 @@ import pytest
 from tests.device.operators import BF16, FLOATS, MakeHip, call, check
 from tests.gpu_runtime.harness import RunError
 
-REDUCE, INDEXING = ("reduce",), ("indexing",)
+REDUCE, INDEXING, TOPK, SCAN = ("reduce",), ("indexing",), ("topk",), ("scan",)
 
 
 def draw(shape: Any, dtype: Any, seed: int = 1) -> Any:
@@ -52,7 +52,31 @@ def test_topk(make_hip: MakeHip, largest: int, dtype: Any) -> None:
     if dtype == np.float32:
         x[1, 5, 0] = np.nan
     outputs = [((2, 6, 2), dtype), ((2, 6, 2), np.int64)]
-    check(make_hip, "gfx1151", REDUCE, "hipc_topk", [x], outputs, 1, largest, 1, 0)
+    check(make_hip, "gfx1151", TOPK, "hipc_topk", [x], outputs, 1, largest, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "dtype", "unsigned"),
+    [
+        ("gfx1151", np.float32, 0),
+        ("gfx942", BF16, 0),
+        ("gfx1201", np.int8, 1),
+        ("gfx1100", np.float64, 0),
+        ("gfx90a", np.int64, 0),
+    ],
+)
+@pytest.mark.parametrize(
+    ("shape", "k"), [((2, 2500), 3), ((1, 18000), 7), ((1, 1100), 1100), ((3, 1), 1), ((2, 1025), 1024)]
+)
+def test_topk_of_long_rows(make_hip: MakeHip, shape: Any, k: int, architecture: str, dtype: Any, unsigned: int) -> None:
+    """Rows of several runs, of more runs than one pass merges, and all of a row; equal elements, zeros of both signs."""
+    x = draw(shape, dtype)
+    if np.dtype(dtype).kind not in "iu":
+        x[0, -1], x[0, 0] = np.nan, -0.0
+        x[:, 1::7] = 0.0
+    outputs = [((shape[0], k), dtype), ((shape[0], k), np.int64)]
+    for largest in (0, 1):
+        check(make_hip, architecture, TOPK, "hipc_topk", [x], outputs, 1, largest, 1, unsigned)
 
 
 @pytest.mark.parametrize("symbol", ["hipc_cumsum", "hipc_cumprod"])
@@ -61,7 +85,31 @@ def test_scan(make_hip: MakeHip, symbol: str, exclusive: int, reverse: int) -> N
     axis = np.array(1, np.int64)
     for dtype in (np.float32, np.float16, np.int64):
         x = draw((2, 5, 3), dtype)
-        check(make_hip, "gfx1151", REDUCE, symbol, [x, axis], [(x.shape, dtype)], 0, exclusive, reverse)
+        check(make_hip, "gfx1151", SCAN, symbol, [x, axis], [(x.shape, dtype)], 0, exclusive, reverse)
+
+
+@pytest.mark.parametrize("architecture", ["gfx1151", "gfx942"])
+@pytest.mark.parametrize(("exclusive", "reverse"), [(0, 0), (1, 1)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.int8, np.int64])
+def test_scan_of_long_columns(make_hip: MakeHip, dtype: Any, exclusive: int, reverse: int, architecture: str) -> None:
+    """A block for a column, and several for each of a few long ones."""
+    for shape, axis in (((3, 1100), 1), ((2, 67, 3), 1), ((1, 9001), 1)):
+        x = draw(shape, dtype)
+        inputs = [x, np.array(axis, np.int64)]
+        check(make_hip, architecture, SCAN, "hipc_cumsum", inputs, [(shape, dtype)], 0, exclusive, reverse, factor=8)
+        if np.dtype(dtype).kind == "i":
+            check(make_hip, architecture, SCAN, "hipc_cumprod", inputs, [(shape, dtype)], 0, exclusive, reverse)
+
+
+@pytest.mark.parametrize("architecture", ["gfx1151", "gfx942"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
+def test_reductions_that_blocks_share(make_hip: MakeHip, dtype: Any, architecture: str) -> None:
+    x = draw((1, 2, 17001), dtype)
+    for kind in range(4):
+        wide = [((1, 2, 1), dtype)] if kind != 1 else [((1, 2, 17001), dtype)]
+        check(make_hip, architecture, REDUCE, "hipc_reduce", [x], wide, kind, 0, factor=20)
+    for mode, last in ((0, 0), (1, 1)):
+        check(make_hip, architecture, REDUCE, "hipc_arg_reduce", [x], [((1, 2, 1), np.int64)], mode, 2, 1, last, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.float64])

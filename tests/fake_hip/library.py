@@ -111,6 +111,7 @@ CUDA = {
 """Functions of CUDA's driver with the parameters of their HIP counterparts."""
 
 CUDA_ONLY = {
+    "cuDeviceGetName": "char*, int, int",
     "cuDevicePrimaryCtxRetain": "void**, int",
     "cuDevicePrimaryCtxRelease_v2": "int",
     "cuCtxPushCurrent_v2": "void*",

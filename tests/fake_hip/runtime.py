@@ -135,6 +135,9 @@ class FakeHip(MemoryCalls, StreamCalls, ModuleCalls):
 
     hipDriverGetVersion = hipRuntimeGetVersion
 
+    def cuDeviceGetName(self, name: int, count: int, device: int) -> None:
+        ctypes.memmove(name, b"fake GPU\0", min(count, 9))
+
     def cuDevicePrimaryCtxRetain(self, primary: int, device: int) -> None:
         store(ctypes.c_void_p, primary, 0x100 + device)
 

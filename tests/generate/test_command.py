@@ -38,9 +38,11 @@ def test_bench_llm_prints_a_table(
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "hip-compiler" in out and "onnxruntime" in out and "bound of this machine" in out and "4096" not in out
-    assert main([*words, "--only", "--json"]) == 0
+    assert "MB of weights a token" in out and "we are" in out
+    assert main([*words, "--beside", "--json"]) == 0
     [record] = json.loads(capsys.readouterr().out)
     [figure] = record["figures"]
+    assert record["model"] == llama.name and 0 <= record["waiting"] <= 1
     assert figure["prompt"] == 8 and figure["tokens_per_second"] > 0
     # 2 layers of qkv, o, gate, up, down, and the logits, float32.
     products = 2 * (64 * 256 + 128 * 64 + 3 * 64 * 96) + 64 * 160

@@ -143,6 +143,22 @@ def test_on_the_stream_of_the_caller(hip: FakeHip) -> None:
         hip.hipFree(address)
 
 
+def test_runs_that_nobody_waits_for_have_a_graph_for_each_slot(hip: FakeHip) -> None:
+    targets = [take(hip, np.zeros(4, np.float32)) for _ in range(2)]
+    stream = hip.new(type(hip.default_streams[0])(0))
+    with context(FILES, capture=True) as state:
+        for number in range(6):
+            x = np.full(4, number, np.float32)
+            twice(state, x, outputs_on_device=[targets[number % 2]], stream=stream)
+        hip.hipStreamSynchronize(stream)
+        for number, target in zip((4, 5), targets, strict=True):
+            assert (hip.memories[0].view(target, 16, "the test").view(np.float32) == 4 * number).all()
+    assert graphs(hip) == (2, 4)
+    hip.hipStreamDestroy(stream)
+    for target in targets:
+        hip.hipFree(target)
+
+
 def test_a_graph_that_cannot_be_made_is_said(make_hip: Callable[..., FakeHip], monkeypatch: pytest.MonkeyPatch) -> None:
     hip = make_hip()
     monkeypatch.setattr(hip, "hipGraphInstantiateWithFlags", lambda *_: 900)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -20,6 +23,7 @@ from hip_compiler.ort import PROVIDER, library_path, register
 from hip_compiler.runtime import empty
 from hip_compiler.runtime.native import FOLDER
 from tests.fake_hip import FakeHip
+from tests.gpu_runtime.stub import LIBRARY, StubCode
 from tests.gpu_runtime.test_models import mlp, rows
 from tests.llm.decoder import Decoder
 from tests.ort.models import VERSION, make, node, plain, source, values
@@ -255,6 +259,50 @@ def test_memory_is_reused_and_given_back(gpus: FakeHip) -> None:
     del made
     gc.collect()
     assert gpus.held == 0
+
+
+def test_the_nvidia_platform(make_hip: MakeHip, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CUDA's driver in the place of HIP: devices, tensors on them, and a context model that was compiled for one."""
+    monkeypatch.setenv("HIP_PLATFORM", "nvidia")
+    products = make([node("MatMul", "x v", "a", "first"), node("MatMul", "a w", "y")], {"x": ["n", 6]}, {"y": ["n", 5]},
+                    v=values(6, 7), w=values(7, 5))  # fmt: skip
+    onnx.save(products, tmp_path / "m.onnx")
+    context = tmp_path / "c.onnx"
+    # In a process of its own: targets are read once in each.
+    command = [sys.executable, "-m", "hip_compiler.cli", "compile", str(tmp_path / "m.onnx"), "-o", str(context)]
+    command += ["--ep-context", "--strict", "--target", "amdgpu", "--arch", "sm_90"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    gpus = make_hip("sm_80", "sm_90", load=lambda *_: StubCode(LIBRARY))
+    onnxruntime.register_execution_provider_library("hip with NVIDIA's GPUs", str(library_path()))
+    try:
+        [device] = register(1)
+        facts = {"device_id": "1", "name": "fake GPU", "architecture": "sm_90"}
+        assert facts.items() <= device.ep_metadata.items()
+        if VERSION >= (1, 24, 0):
+            assert (device.device.vendor, device.device.vendor_id) == ("NVIDIA", 0x10DE)
+        made = on([device], str(context))
+        x = values(3, 6, seed=5)
+        [expected] = plain(products).run(None, {"x": x})
+        np.testing.assert_allclose(made.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-5)
+        fed = onnxruntime.OrtValue.ortvalue_from_numpy(x, "gpu", 1, AMD)
+        result = onnxruntime.OrtValue.ortvalue_from_shape_and_type([3, 5], np.float32, "gpu", 1, AMD)
+        binding = made.io_binding()
+        binding.bind_ortvalue_input("x", fed)
+        binding.bind_ortvalue_output("y", result)
+        gpus.copies.clear()
+        made.run_with_iobinding(binding)
+        assert gpus.copies == []
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-5)
+        assert {block.device for block in gpus.blocks.values()} <= {1, -1}
+        # Whatever thread calls, its device is the one that it was.
+        assert gpus.device == 0 and "cuCtxPopCurrent_v2" in gpus.calls and "hipSetDevice" not in gpus.calls
+        with pytest.raises(Exception, match="the device is sm_80; the artifact has code for sm_90"):
+            on(register(0), str(context))
+        del made, binding, fed, result
+    finally:
+        gc.collect()
+        onnxruntime.unregister_execution_provider_library("hip with NVIDIA's GPUs")
 
 
 def test_memory_that_ran_out_is_an_error(make_hip: MakeHip) -> None:

@@ -81,15 +81,19 @@ def test_memory_of_the_device_and_a_stream_of_the_caller(hip: FakeHip, offset: i
         hip.hipFree(address)
 
 
-def test_pinned_memory_of_the_last_run_is_not_overwritten_too_early(hip: FakeHip) -> None:
-    targets = [take(hip, np.zeros(8, np.float32)) for _ in range(2)]
+def test_a_run_is_prepared_while_the_device_is_at_the_last(hip: FakeHip) -> None:
+    """Neither waits for the other, nor does one overwrite what the other reads; the third waits for the first."""
+    targets = [take(hip, np.zeros(8, np.float32)) for _ in range(5)]
     stream = hip.new(type(hip.default_streams[0])(0))
+    waited = []
     with context(FILES) as state:
         for number, target in enumerate(targets):
             twice(state, np.full(8, number + 1, np.float32), outputs_on_device=[target], stream=stream)
+            waited.append(hip.calls.count("hipEventSynchronize"))
         hip.hipStreamSynchronize(stream)
         for number, target in enumerate(targets):
             np.testing.assert_array_equal(contents(hip, target, 8), np.full(8, 4 * (number + 1), np.float32))
+    assert waited == [0, 0, 1, 2, 3]
     hip.hipStreamDestroy(stream)
     for target in targets:
         hip.hipFree(target)

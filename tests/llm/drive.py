@@ -12,6 +12,7 @@ import onnx
 import onnxruntime
 
 from hip_compiler.dtypes import BY_ONNX
+from hip_compiler.ort import PROVIDER, register
 
 Arrays = dict[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]
@@ -58,5 +59,17 @@ def onnx_runtime(model: Path | bytes, threads: int = 1) -> Run:
     options.log_severity_level = 3
     source: Any = model if isinstance(model, bytes) else str(model)
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda feeds: dict(zip(names, session.run(None, feeds), strict=True))
+
+
+def provider(model: Path | bytes, **chosen: str) -> Run:
+    """The graph in ONNX Runtime with our provider, whole."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.add_provider_for_devices(register(), {"strict": "1", **chosen})
+    source: Any = model if isinstance(model, bytes) else str(model)
+    session = onnxruntime.InferenceSession(source, options, enable_fallback=0)
+    assert session.get_providers()[0] == PROVIDER
     names = [output.name for output in session.get_outputs()]
     return lambda feeds: dict(zip(names, session.run(None, feeds), strict=True))

@@ -52,7 +52,18 @@ def without_levels(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_logits_equal_onnx_runtime(family: str, precision: str) -> None:
     model = model_of(family, precision)
     with hip_compiler.compile(model) as session:
-        ours = logits(session.run, family, model)
+        check_logits(logits(session.run, family, model), family, precision)
+
+
+@pytest.mark.parametrize(("family", "precision"), VARIANTS)
+def test_through_onnx_runtimes_provider(family: str, precision: str) -> None:
+    model = model_of(family, precision)
+    check_logits(logits(drive.provider(model.SerializeToString()), family, model), family, precision)
+
+
+def check_logits(ours: list[np.ndarray], family: str, precision: str) -> None:
+    """They are ONNX Runtime's, up to what each engine rounds."""
+    model = model_of(family, precision)
     theirs = logits(drive.onnx_runtime(model.SerializeToString()), family, model)
     assert len(ours) == 1 + STEPS and all(np.abs(other).max() > 0.5 for other in theirs)
     settings = PRECISIONS[precision]
@@ -99,6 +110,37 @@ def test_last_position_alone_is_the_same(tmp_path: Path) -> None:
     assert [array.shape[1] for array in cut] == [1] * (1 + STEPS)
     for a, b in zip(whole, cut, strict=True):
         assert_close(b[:, -1], widen(a[:, -1]), factor=20)
+
+
+@pytest.mark.parametrize(("family", "precision"), [("llama", "fp32"), ("smollm2", "int4"), ("gptoss", "int4")])
+def test_last_position_of_logits_whose_shape_nobody_says(family: str, precision: str) -> None:
+    """Shape inference knows no operator of the builder's domain: the rank follows from what stands before."""
+    model = onnx.ModelProto()
+    model.CopyFrom(model_of(family, precision))
+    next(entry for entry in model.graph.output if entry.name == "logits").type.tensor_type.ClearField("shape")
+    with hip_compiler.compile(model) as everything, hip_compiler.compile(model, last_position="logits") as last:
+        whole, cut = (logits(session.run, family, model) for session in (everything, last))
+    assert whole[0].shape[1] == PROMPT and cut[0].shape[1] == 1
+    for a, b in zip(whole, cut, strict=True):
+        assert_close(b[:, -1], widen(a[:, -1]), factor=20)
+
+
+def test_last_position_of_what_cannot_be_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence with a way out; it is no defect, so there is no repro bundle."""
+    monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path))
+    model = onnx.ModelProto()
+    model.CopyFrom(model_of("llama", "fp32"))
+    extra = onnx.helper.make_node("Reshape", ["logits", "extents"], ["reshaped"])
+    model.graph.node.append(extra)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("extents", onnx.TensorProto.INT64, ["n"]))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("reshaped", onnx.TensorProto.FLOAT, None))
+    with pytest.raises(hip_compiler.HipCompilerError, match="'reshaped' is not known to be") as caught:
+        hip_compiler.compile(model, last_position="reshaped")
+    assert "declare the output's shape" in str(caught.value) and "repro" not in str(caught.value)
+    assert not [*tmp_path.glob("repro/*")]
+    scores = next(entry for entry in model.graph.output if entry.name == "present.0.key").name
+    with pytest.raises(hip_compiler.HipCompilerError, match="has rank 4"):
+        hip_compiler.compile(model, last_position=scores)
 
 
 def test_an_output_that_is_not_there_is_named() -> None:

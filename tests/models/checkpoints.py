@@ -71,6 +71,38 @@ def _random(kind: str, **settings: Any) -> Make:
     return make
 
 
+def _with_mxfp4(make: Make) -> Make:
+    """A checkpoint of gpt-oss, its experts beside as the original ones are stored: MXFP4, from which 4 bits are made.
+
+    Blocks of 32 along a row's inputs share a power of 2 (8 bits, less 127); 16 bytes hold their 32 elements, each a
+    sign and one of eight magnitudes, the earlier one in the lower half of a byte.
+    """
+
+    def made(folder: Path) -> None:
+        import torch
+        from safetensors.torch import load_file, save_file
+
+        make(folder)
+        magnitudes = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+        found = {}
+        for name, weights in load_file(folder / "model.safetensors").items():
+            if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+                continue
+            rows = weights.float().transpose(1, 2)
+            blocks = rows.reshape(*rows.shape[:2], -1, 32)
+            power = torch.ceil(torch.log2(blocks.abs().amax(-1, keepdim=True).clamp_min(1e-30) / 6)).clamp(-127, 127)
+            levels = (blocks.abs()[..., None] / 2.0 ** power[..., None] - magnitudes).abs().argmin(-1)
+            codes = (levels + 8 * (blocks < 0)).to(torch.uint8)
+            found[f"{name}_blocks"] = (codes[..., 0::2] | codes[..., 1::2] << 4).contiguous()
+            found[f"{name}_scales"] = (power[..., 0] + 127).to(torch.uint8).contiguous()
+        assert found, "the checkpoint has no experts"
+        save_file(found, folder / "mxfp4.safetensors")
+        index = {"metadata": {}, "weight_map": dict.fromkeys(found, "mxfp4.safetensors")}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    return made
+
+
 def _tokenizer(folder: Path, size: int) -> None:
     """A byte-level BPE tokenizer, trained on the standard library's sources."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -115,14 +147,17 @@ def _smollm2(folder: Path) -> None:
 CHECKPOINTS: Mapping[str, Make] = {
     "tiny-llama": _random("Llama", **TINY),
     "tiny-qwen3": _random("Qwen3", **TINY, head_dim=64),
+    "tiny-qwen3-tied": _random("Qwen3", **{**TINY, "tie_word_embeddings": True}, head_dim=64),
     "tiny-phi3": _random("Phi3", **TINY, original_max_position_embeddings=2048),
-    "tiny-gptoss": _random(
-        "GptOss",
-        **{**TINY, "intermediate_size": 512},
-        head_dim=32,
-        num_local_experts=4,
-        num_experts_per_tok=2,
-        sliding_window=64,
+    "tiny-gptoss": _with_mxfp4(
+        _random(
+            "GptOss",
+            **{**TINY, "intermediate_size": 512},
+            head_dim=32,
+            num_local_experts=4,
+            num_experts_per_tok=2,
+            sliding_window=64,
+        )
     ),
     "tiny-lfm2": _random(
         "Lfm2",
@@ -130,7 +165,14 @@ CHECKPOINTS: Mapping[str, Make] = {
         layer_types=["conv", "full_attention", "conv", "full_attention"],
         block_auto_adjust_ff_dim=False,
     ),
-    "tiny-gemma3": _random("Gemma3", **{**TINY, "tie_word_embeddings": True}, head_dim=32, sliding_window=64),
+    # Every sixth layer sees all positions.
+    "tiny-gemma3": _random(
+        "Gemma3",
+        **{**TINY, "tie_word_embeddings": True, "num_hidden_layers": 6},
+        head_dim=32,
+        query_pre_attn_scalar=32,
+        sliding_window=64,
+    ),
     "mid-llama": _random("Llama", **MID),
     "smollm2": _smollm2,
 }

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -19,8 +21,8 @@ from pathlib import Path
 from tests.models.checkpoints import CHECKPOINTS
 from tests.models.fetch import FetchError, cache_folder
 
-VERSION = "1"
-"""Part of the folders' names: another recipe makes other folders."""
+VERSION, CHECKPOINT_VERSION = "1", "2"
+"""Parts of the folders' names: another recipe, or maker of checkpoints, makes other folders."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +45,29 @@ VARIANTS: Mapping[str, Recipe] = {
     # With zero points the builder's tied embedding table is not valid ONNX: ONNX Runtime refuses it, too.
     "int4-asym": Recipe("", "int4", {"accuracy_level": "4", "shared_embeddings": "false", **ASYMMETRIC}),
     "int4-block128": Recipe("", "int4", {"accuracy_level": "4", "block_size": "128"}),
-    "int4-qdq": Recipe("", "int4", {"use_qdq": "true"}),
+    # A tied table of few bits has no form with DequantizeLinear: the builder refuses it.
+    "int4-qdq": Recipe("", "int4", {"use_qdq": "true", "shared_embeddings": "false"}),
     "int8": Recipe("", "int8", {"accuracy_level": "4"}),
     "int4-shared": Recipe("", "int4", {"accuracy_level": "4", "shared_embeddings": "true"}),
+    # Caches of few bits, with the scales that _scales writes.
+    "fp32-kv8": Recipe("", "fp32", {"kv_cache_quant_scheme": "int8_per_channel"}),
+    "fp32-kv8-tensor": Recipe("", "fp32", {"kv_cache_quant_scheme": "int8_per_tensor"}),
+    "fp32-kv4": Recipe("", "fp32", {"kv_cache_quant_scheme": "int4_per_channel"}),
+    "int4-kv8": Recipe("", "int4", {"accuracy_level": "4", "kv_cache_quant_scheme": "int8_per_channel"}),
 }
+FAMILY = {"fp32", "fp16", "int4", "int4-asym", "int4-qdq", "int8"}
+CACHES = {name for name in VARIANTS if "-kv" in name}
 
 
 def _recipes() -> dict[str, Recipe]:
     wanted = {
-        "tiny-llama": VARIANTS.keys() - {"int4-shared"},
-        "tiny-qwen3": {"fp32", "int4"},
-        "tiny-phi3": {"fp32", "int4"},
-        # Its experts are made of 4 bits from a checkpoint's MXFP4 tensors only, which transformers does not write.
-        "tiny-gptoss": {"fp32"},
-        "tiny-lfm2": {"fp32", "int4"},
+        "tiny-llama": FAMILY | CACHES | {"int4-level1", "int4-block128"},
+        "tiny-qwen3": FAMILY,
+        "tiny-qwen3-tied": {"fp32", "int4-shared"},
+        "tiny-phi3": FAMILY,
+        "tiny-gemma3": FAMILY | {"int4-shared"},
+        "tiny-gptoss": FAMILY,
+        "tiny-lfm2": FAMILY,
         "mid-llama": {"fp32", "int4"},
         "smollm2": {"fp32", "fp16", "int4", "int4-asym", "int4-shared", "int8"},
     }
@@ -95,7 +106,7 @@ def model_folder(key: str) -> Path:
 
 
 def _checkpoint(name: str) -> Path:
-    folder = cache_folder() / "checkpoints" / VERSION / name
+    folder = cache_folder() / "checkpoints" / CHECKPOINT_VERSION / name
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -112,15 +123,33 @@ def _checkpoint(name: str) -> Path:
     return folder
 
 
+def _scales(checkpoint: Path, scheme: str, folder: Path) -> Path:
+    """Scales for caches: heads of the random checkpoints are normally distributed, and what is past 4 is cut off."""
+    config = json.loads((checkpoint / "config.json").read_text())
+    size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    count = config["num_key_value_heads"] * size if scheme.endswith("per_channel") else 1
+    draw, top = random.Random(0), 7 if scheme.startswith("int4") else 127
+    layers = range(config["num_hidden_layers"])
+    scales = {
+        f"{kind}_scales": [[draw.uniform(3, 5) / top for _ in range(count)] for _ in layers] for kind in ("k", "v")
+    }
+    file = folder / "scales.json"
+    file.write_text(json.dumps({"scales": scales}))
+    return file
+
+
 def _build(recipe: Recipe, folder: Path) -> None:
     checkpoint = _checkpoint(recipe.checkpoint)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         made = Path(work) / folder.name
-        command = [sys.executable, "-m", "onnxruntime_genai.models.builder"]
+        command = [sys.executable, "-m", "tests.models.run_builder"]
         command += ["-i", str(checkpoint), "-o", str(made), "-p", recipe.precision, "-e", recipe.provider]
         command += ["-c", str(Path(work) / "cache")]
-        if recipe.options:
-            command += ["--extra_options", *(f"{name}={value}" for name, value in recipe.options.items())]
+        options = dict(recipe.options)
+        if "kv_cache_quant_scheme" in options:
+            options["kv_cache_scale_file"] = str(_scales(checkpoint, options["kv_cache_quant_scheme"], Path(work)))
+        if options:
+            command += ["--extra_options", *(f"{name}={value}" for name, value in options.items())]
         offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
         done = subprocess.run(
             ["env", *(f"{name}={value}" for name, value in offline.items()), *command],

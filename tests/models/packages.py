@@ -167,3 +167,22 @@ LIGHT = Package(
         ),
     },
 )
+SURFACES = Package(
+    "surfaces_onnx_files",
+    "0.0.1",
+    "MIT",
+    {
+        "surfaces_onnx_files/gradient_boosting_regressor.onnx": (
+            "284137f114c78852b169fbe2cfc45d2840ade35af28bfce50bf623c948afe42b"
+        ),
+        "surfaces_onnx_files/k_neighbors_classifier.onnx": (
+            "7a7a18971b09899564efe226e56142a7e8f6b51b8489c2ca4d796f73db2afa1c"
+        ),
+        "surfaces_onnx_files/k_neighbors_classifier.validity.onnx": (
+            "f2201862fa79d2970b674c04df4e71a07f27736c0a40220e79bdd121fc1430f4"
+        ),
+        "surfaces_onnx_files/k_neighbors_regressor.onnx": (
+            "07967860c4f0a80fc2ac107de97cd25b3e10ef9216cbfbd196835b6161091675"
+        ),
+    },
+)

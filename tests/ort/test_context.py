@@ -17,6 +17,7 @@ from hip_compiler.core.conversion import ops as _converters  # noqa: F401  (fill
 from hip_compiler.core.conversion.onnx_op import CONVERTERS
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.ort import PROVIDER, compile_context, library_path, register
+from hip_compiler.ort.context import _for_older_runtimes
 from hip_compiler.toolchain import find_compiler, native_level
 from hip_compiler.version import VERSION
 from tests.ort.models import COLUMNS, INNER, check, islands, plain, product, session, values
@@ -250,3 +251,78 @@ def test_options_of_a_run_reach_it(context: Path) -> None:
     register()
     with pytest.raises(Exception, match="there is no option 'bogus'"):
         session(str(context), {"bogus": "1"})
+
+
+def test_one_in_memory(context: Path) -> None:
+    """Its file is looked for where the session says that the model is, and nowhere else."""
+    content = onnx.load(context)
+    x = {"x": values(2, INNER)}
+    made = session(content, ep_context_file_path=str(context))
+    np.testing.assert_allclose(made.run(None, x)[0], plain(product()).run(None, x)[0], rtol=1e-4, atol=1e-6)
+    with pytest.raises(Exception, match=r"\./m_ctx_0\.so cannot be opened"):
+        session(content)
+
+
+needs_model_compiler = pytest.mark.skipif(
+    not hasattr(onnxruntime, "ModelCompiler"), reason="this ONNX Runtime has no ModelCompiler"
+)
+
+
+@needs_model_compiler
+@pytest.mark.parametrize("embed", [False, True], ids=["beside", "embedded"])
+def test_onnx_runtimes_own_compiler(tmp_path: Path, embed: bool) -> None:
+    settings = onnxruntime.SessionOptions()
+    settings.add_provider_for_devices(register(), {"strict": "1"})
+    content = product().SerializeToString()
+    compiler = onnxruntime.ModelCompiler(settings, content, embed_compiled_data_into_model=embed)
+    compiler.compile_to_file(str(tmp_path / "made.onnx"))
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".onnx"] if embed else [".onnx", ".so"]
+    alone(tmp_path / "made.onnx", product())
+    if embed:
+        in_memory = onnxruntime.ModelCompiler(settings, content, embed_compiled_data_into_model=True)
+        (tmp_path / "bytes.onnx").write_bytes(in_memory.compile_to_bytes())
+        alone(tmp_path / "bytes.onnx", product())
+
+
+def test_whether_one_fits_can_be_asked(context: Path) -> None:
+    from onnxruntime.capi import _pybind_state as state
+
+    if not hasattr(state, "get_model_compatibility_for_ep_devices"):
+        pytest.skip("this ONNX Runtime asks nobody whether a compiled model fits")
+    properties = {entry.key: entry.value for entry in onnx.load(context).metadata_props}
+    info = properties[f"ep_compatibility_info.{PROVIDER}"]
+    ask, answers = state.get_model_compatibility_for_ep_devices, state.OrtCompiledModelCompatibility
+    assert ask(register(), info) == answers.EP_SUPPORTED_OPTIMAL
+    assert ask(register(), info.replace(VERSION, "99.0")) == answers.EP_SUPPORTED_PREFER_RECOMPILATION
+
+
+def reordered(model: onnx.ModelProto) -> bytes:
+    """The same model, its version in the middle of the file, where no program puts it."""
+    fields = model.SerializeToString()
+    assert fields[:2] == bytes([8, model.ir_version])
+    return fields[2:] + fields[:2]
+
+
+@pytest.mark.parametrize("version", [7, 10, 11])
+@pytest.mark.parametrize("embed", [False, True], ids=["beside", "embedded"])
+def test_older_runtimes_can_read_it(tmp_path: Path, version: int, embed: bool) -> None:
+    """It has the version of the format of its source, or one that every supported runtime reads."""
+    model = product()
+    model.ir_version = version
+    for number, content in enumerate((model.SerializeToString(), reordered(model))):
+        (tmp_path / "m.onnx").write_bytes(content)
+        made = compile_context(tmp_path / "m.onnx", tmp_path / f"c{number}.onnx", embed=embed, strict=1)
+        assert onnx.load(made).ir_version == max(version, 10)
+        alone(made, product())
+
+
+def test_a_context_whose_version_is_elsewhere(tmp_path: Path) -> None:
+    model = product()
+    model.ir_version = 13
+    path = tmp_path / "c.onnx"
+    path.write_bytes(reordered(model))
+    _for_older_runtimes(saved(product(), tmp_path), path)
+    changed = onnx.load(path)
+    assert changed.ir_version == 10
+    changed.ir_version = 13
+    assert changed == model

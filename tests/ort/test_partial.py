@@ -173,12 +173,19 @@ def test_one_node_in_the_middle_stays(without_erf: None, capfd: pytest.CaptureFi
     assert "assigned 2/3 nodes; on CPU: Erf (erf): no conversion" in capfd.readouterr().err
 
 
-def branches(op: str) -> onnx.ModelProto:
-    """y = x w, then one of two branches that read values from around them; `op` is in one of them."""
+def branches(op: str, shared: bool = True) -> onnx.ModelProto:
+    """y = x w, then one of two branches that read values from around them; `op` is in one of them.
+
+    Args:
+        shared: one of the values is a constant.
+    """
     shape = [COLUMNS]
 
     def branch(name: str, op: str) -> onnx.GraphProto:
-        nodes = [node(op, "a", f"{name}_t", f"{name}_op"), node("Add", f"{name}_t c", f"{name}_y")]
+        nodes = [
+            node(op, "a", f"{name}_t", f"{name}_op"),
+            node("Add", f"{name}_t {'c' if shared else 'a'}", f"{name}_y"),
+        ]
         output = helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, ["n", *shape])
         return helper.make_graph(nodes, name, [], [output])
 

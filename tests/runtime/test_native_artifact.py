@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import hip_compiler
 from hip_compiler import knobs
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import Artifact, Bitcode, NativeArtifact, Session, link_native, native_file, publish
+from hip_compiler.runtime.abi import ENTRY_POINTS, SERVICES
 from hip_compiler.toolchain import levels, lld
 from hip_compiler.version import VERSION
 from tests.runtime import programs
@@ -199,6 +201,37 @@ def _object(bitcode: bytes) -> bytes:
 def test_a_library_that_is_gone_is_named(tmp_path: Path) -> None:
     made = artifact(tmp_path, programs.copy_program(), libraries=(str(tmp_path / "libgone.so"),))
     assert "libgone.so" in refused(ErrorCode.LINK, lambda: link_native(made))
+
+
+@pytest.mark.parametrize("linker", ["first found", "ziglang"])
+@pytest.mark.parametrize("entry", ENTRY_POINTS)
+def test_an_entry_point_that_is_missing_is_found_by_the_linker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, linker: str
+) -> None:
+    if linker == "ziglang":
+        pytest.importorskip("ziglang", reason="the package ziglang is not installed")
+        monkeypatch.setattr(lld, "find_linker", lambda: (sys.executable, "-m", "ziglang", "ld.lld"))
+    made = artifact(tmp_path, programs.copy_program().replace(entry.encode(), entry[:-1].encode() + b"_"))
+    message = refused(ErrorCode.LINK, lambda: link_native(made))
+    assert f"1 symbol of the program cannot be resolved\n  {entry}" in message
+
+
+def test_exports_come_out_of_a_static_library(tmp_path: Path) -> None:
+    """Though nothing else in the program asks for them."""
+    member = _object(programs.bitcode("define i32 @vendor_number() { ret i32 7 }"))
+    header = f"{'a.o/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(member):<10}`\n".encode()
+    (tmp_path / "lib.a").write_bytes(b"!<arch>\n" + header + member + b"\n" * (len(member) % 2))
+    other = _object(programs.bitcode("define i32 @vendor_other() { ret i32 0 }"))
+    lld.link_shared([other, tmp_path / "lib.a"], tmp_path / "l.so", exports=["vendor_other", "vendor_number"])
+    assert ctypes.CDLL(str(tmp_path / "l.so")).vendor_number() == 7
+    assert "vendor_gone" in refused(
+        ErrorCode.LINK, lambda: lld.link_shared([other], tmp_path / "m.so", exports=["vendor_other", "vendor_gone"])
+    )
+
+
+def test_services_of_the_runtime_are_exported(native: Path) -> None:
+    library = ctypes.CDLL(str(native))
+    assert all(hasattr(library, name) for name in (*ENTRY_POINTS, *SERVICES))
 
 
 def test_without_a_linker_it_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from hip_compiler.cli.main import main
 from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime import devicecode, kernelreport
 from hip_compiler.toolchain import codeobject, notes
-from hip_compiler.toolchain.device import build_images, write_pack
+from hip_compiler.toolchain.device import SAME_CODE, build_images, write_pack
+from tests.device.machine import SOURCES
+from tests.kernels.harness import CACHE
 
 FIRST = """
 #include "hipc_device.h"
@@ -65,6 +68,40 @@ def test_one_note_lists_the_kernels_of_all_sources(pack: Path, tmp_path: Path) -
     text = subprocess.run([readelf, "-n", tmp_path / "x.co"], capture_output=True, text=True, check=True).stdout
     assert text.count("NT_AMDGPU_METADATA") == 1
     assert ".name:           shared_f32" in text and ".name:           twice_f32" in text
+
+
+def _sections(image: bytes) -> dict[str, bytes]:
+    """Code and kernel descriptors of a code object."""
+    at, count, names_index = (
+        struct.unpack_from(form, image, where)[0] for form, where in (("<Q", 40), ("<H", 60), ("<H", 62))
+    )
+    headers = [struct.unpack_from("<IIQQQQ", image, at + 64 * index) for index in range(count)]
+    names = headers[names_index][4]
+    found = {}
+    for name, _, _, _, offset, size in headers:
+        title = image[names + name : image.index(b"\0", names + name)].decode()
+        if title in (".text", ".rodata"):
+            found[title] = image[offset : offset + size]
+    return found
+
+
+@pytest.mark.parametrize(("architecture", "other"), SAME_CODE.items())
+def test_architectures_that_are_said_to_have_the_same_code(architecture: str, other: str) -> None:
+    source = SOURCES / "softmax.hip"
+    own = build_images([source], CACHE, [architecture], stem="own-code")[architecture].read_bytes()
+    shared = build_images([source], CACHE, [architecture], stem="same-code", same_code=SAME_CODE)[
+        architecture
+    ].read_bytes()
+    assert codeobject.read(shared).architecture == architecture
+    assert codeobject.read(shared).kernels == codeobject.read(own).kernels
+    assert _sections(shared) == _sections(own)
+    assert other not in shared.decode("latin-1")
+
+
+def test_no_kernel_asks_for_an_architecture_that_shares_its_code() -> None:
+    macros = {f"__{name.replace('-', '_')}__" for pair in SAME_CODE.items() for name in pair}
+    for file in (*SOURCES.glob("*"), *SOURCES.parent.joinpath("include").rglob("*.h")):
+        assert not [macro for macro in macros if macro in file.read_text()], file.name
 
 
 def test_a_kernel_twice_is_an_error(tmp_path: Path) -> None:

@@ -17,6 +17,15 @@ from hip_compiler.errors import ErrorCode, HipCompilerError
 AXIS = 1
 _UNARY = ("Cast", "Tanh", "Identity")
 _BINARY = ("Add", "Sub", "Mul", "Div")
+_RANK = 3
+_OF_OPERAND = {
+    "": {*_UNARY, "Sigmoid", "Gelu", "SimplifiedLayerNormalization", "LayerNormalization", "RMSNormalization"},
+    "com.microsoft": {
+        "MatMulNBits", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization",
+        "GroupQueryAttention", "MoE", "QMoE", "QuickGelu", "FastGelu", "BiasGelu",
+    },
+}  # fmt: skip
+"""Operators, by domain, whose results have the rank of their first operand; shape inference knows few of them."""
 
 
 @dataclass
@@ -42,10 +51,7 @@ class KeepLastPosition:
             block = function.regions[0].blocks[0]
             terminator = block.operations[len(block.operations) - 1].operation
             position = self._position(function, len(terminator.operands))
-            if _rank(terminator.operands[position]) not in (3, None) or self._declared_rank(function, position) != 3:
-                raise HipCompilerError(
-                    ErrorCode.PASS_OPTION, f"output '{self.output}' is not known to be [batch, position, ...] of rank 3"
-                )
+            self._check_rank(self._declared_rank(function, position), rank_of(terminator.operands[position]))
             self._cut(terminator, position, context)
             inputs = [argument.type for argument in block.arguments]
             results = [value.type for value in terminator.operands]
@@ -62,8 +68,23 @@ class KeepLastPosition:
             )
         return names.index(self.output)
 
+    def _check_rank(self, declared: int | None, found: int | None) -> None:
+        wrong = next((rank for rank in (declared, found) if rank not in (None, _RANK)), None)
+        if wrong is not None:
+            raise HipCompilerError(
+                ErrorCode.PASS_OPTION,
+                f"output '{self.output}' has rank {wrong}; [batch, position, ...] of rank 3 is cut",
+            )
+        if declared is None and found is None:
+            raise HipCompilerError(
+                ErrorCode.PASS_OPTION,
+                f"output '{self.output}' is not known to be [batch, position, ...] of rank 3",
+                why="the model does not declare its shape, and it does not follow from the operators before it",
+                hint="declare the output's shape in the model, or compile without last_position",
+            )
+
     def _declared_rank(self, function: Any, position: int) -> int | None:
-        """Rank of the output: operators of other domains have no shape inference, but the author says the shape."""
+        """Rank that the author says the output has."""
         entry = _list(function.attributes, "res_attrs")[position]
         return len(entry["onnx.dims"]) if "onnx.dims" in entry else None
 
@@ -118,6 +139,33 @@ def _position_wise(value: Any) -> int | None:
     else:
         found = None
     return found
+
+
+def rank_of(value: Any, seen: dict[Any, int | None] | None = None) -> int | None:
+    """Rank of a value, followed back through operators that keep or give it; None where they do not tell."""
+    seen = {} if seen is None else seen
+    if value not in seen:
+        known = _rank(value)
+        seen[value] = known if known is not None or isinstance(value.owner, ir.Block) else _rank_of_result(value, seen)
+    return seen[value]
+
+
+def _rank_of_result(value: Any, seen: dict[Any, int | None]) -> int | None:
+    op = value.owner.operation
+    name, domain, operands = op.name.removeprefix(PREFIX), domain_of(op), op.operands
+    first = value == op.results[0]
+    # Of several results the others are states and statistics; the sum of a skip is like what is added.
+    if not (first or (name.startswith("Skip") and value == op.results[len(op.results) - 1])):
+        return None
+    if name in _OF_OPERAND.get(domain, ()) or (not domain and name == "MatMul" and _rank(operands[1]) == 2):
+        return rank_of(operands[0], seen)
+    if not domain and name in _BINARY:
+        ranks = [rank for operand in operands if (rank := rank_of(operand, seen)) is not None]
+        return max(ranks) if len(ranks) == len(operands) else None
+    if name == "GatherBlockQuantized" or (not domain and name == "Gather"):
+        table, indices = (rank_of(operand, seen) for operand in (operands[0], operands[1]))
+        return None if table is None or indices is None else table + indices - 1
+    return None
 
 
 def _rank(value: Any) -> int | None:

@@ -143,7 +143,7 @@ def _enrich(
     place = f"pass '{planned.name}'" + (f" ({planned.requested_by})" if planned.requested_by else "")
     if place not in error.where:
         error.where = f"{error.where}, in {place}" if error.where else place
-    if isinstance(error, UnsupportedError):
+    if isinstance(error, UnsupportedError) or error.code is ErrorCode.PASS_OPTION:
         # The report is complete in itself, and says nothing about the compiler.
         return
     bundle = write_bundle(error, planned, plan, before, registry, folder)

@@ -28,7 +28,7 @@ struct AttentionArguments {
   i32 sink_dtype, q_heads, kv_heads, group, positions, size, v_size, window, causal, smooth;
   f32 scale, softcap;
   i32 lanes, splits;    // lanes of a key; parts that the keys are split into
-  i32 rows, q_aligned, k_aligned, v_aligned;
+  i32 rows, q_aligned, k_aligned, v_aligned, y_aligned;
   i64 capacity;
   f32 *parts;           // sums [row][v_size] of each part, then greatest and total [row][2]
   i32 *fault;
