@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from hip_compiler.generate.bench import measure
+    from hip_compiler.generate.bench import DECODED, measure
     from hip_compiler.generate.bounds import bounds
     from hip_compiler.generate.config import read_config
     from hip_compiler.generate.engines import engines
@@ -55,7 +56,13 @@ def execute(arguments: argparse.Namespace) -> int:
     record = []
     for folder in arguments.folders:
         config = read_config(folder)
-        prompts = [length for length in arguments.prompts if length < config.context_length]
+        prompts = [length for length in arguments.prompts if length + DECODED <= config.context_length]
+        for length in sorted(set(arguments.prompts) - set(prompts)):
+            print(
+                f"{folder.name}: no prompt of {length}: it and {DECODED} tokens are more than the "
+                f"{config.context_length} positions of the model",
+                file=sys.stderr,
+            )
         for given in arguments.threads:
             threads = given or len(os.sched_getaffinity(0))
             with engines(folder, threads, arguments.beside, cache=not arguments.no_cache) as running:
@@ -95,9 +102,9 @@ def _report(model: str, threads: int, prompts: list[int], measured: Measured, li
     header: tuple[Any, ...] = ("model", "threads", "prompt", "engine", "first token ms", "we are", "tokens/s", "we are")
     lines = [
         table(header, rows),
-        f"{limit.weight_bytes / 1e6:.1f} MB of weights a token; memory {limit.bandwidth / 1e9:.1f} GB/s, products of "
-        f"float32 {limit.float32 / 1e9:.0f} GFLOP/s, of integers {limit.integers / 1e9:.0f} GOP/s; threads without a "
-        f"core {measured.waiting:.0%} of the time",
+        f"{limit.work.weight_bytes / 1e6:.1f} MB of weights a token; memory {limit.bandwidth / 1e9:.1f} GB/s, products "
+        f"of float32 {limit.float32 / 1e9:.0f} GFLOP/s, of integers {limit.integers / 1e9:.0f} GOP/s; threads without "
+        f"a core {measured.waiting:.0%} of the time",
     ]
     if measured.waiting > BUSY and threads > 1:
         lines.append("the machine is busy with something else: figures of several threads say little now")

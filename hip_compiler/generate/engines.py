@@ -44,9 +44,8 @@ class Ours:
         self._session.close()
 
     def begin(self, tokens: Sequence[int], capacity: int) -> None:
-        if self._decoder is None or self._decoder.capacity != capacity:
-            self._decoder = Decoder(self._session, self._config, capacity)
-        self._decoder.reset()
+        # Memory of a new sequence's caches belongs to its first token, with every engine.
+        self._decoder = Decoder(self._session, self._config, capacity)
         self._decoder.run(tokens)
 
     def step(self, token: int) -> None:

@@ -100,24 +100,27 @@ class LanguageModel:
             stop: strings at which the text ends; they are no part of it.
 
         Raises:
-            HipCompilerError: `HIPC0001`, when the prompt is empty or too long; `HIPC0701`, when a run fails.
+            HipCompilerError: `HIPC0001`, when the prompt is empty or too long, or an argument means nothing;
+                `HIPC0701`, when a run fails.
         """
         tokens = self.tokenizer.encode(prompt) if isinstance(prompt, str) else [int(token) for token in prompt]
         limit = max_length or self.config.context_length
         if not tokens:
             raise HipCompilerError(ErrorCode.USAGE, "the prompt has no tokens")
+        if max_new_tokens < 1:
+            raise HipCompilerError(ErrorCode.USAGE, f"{max_new_tokens} new tokens were asked for; one is the least")
+        if "" in stop:
+            raise HipCompilerError(ErrorCode.USAGE, "a stop string is empty: every text would end at once")
         if len(tokens) >= limit:
             raise HipCompilerError(
                 ErrorCode.USAGE, f"the prompt has {len(tokens)} tokens; a text may have {limit}", hint="shorten it"
             )
         count = min(max_new_tokens, limit - len(tokens))
         chooser = Sampler(sampling or Sampling.from_search(self.config.search))
-        return self._pieces(tokens, chooser, count, tuple(filter(None, stop)))
+        return self._pieces(tokens, chooser, count, tuple(stop))
 
     def _pieces(self, prompt: list[int], chooser: Sampler, count: int, stop: tuple[str, ...]) -> Iterator[Piece]:
         result = self.last = Generated(len(prompt))
-        if count < 1:
-            return
         decoder = Decoder(self.session, self.config, len(prompt) + count)
         stream, held = TextStream(self.tokenizer), StopStrings(stop)
         history, ahead = list(prompt), prompt

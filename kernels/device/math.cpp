@@ -178,3 +178,15 @@ HIPC_DEVICE_MATH float cbrtf(float x) {
 HIPC_DEVICE_MATH double exp(double x) { return exponential(x); }
 HIPC_DEVICE_MATH double log(double x) { return logarithm(x); }
 HIPC_DEVICE_MATH double atan(double x) { return arc_tangent(x); }
+
+// The value of the lane whose number differs in the bits of `mask`, within groups of 32. All of them take part.
+extern "C" __attribute__((convergent, nothrow, always_inline)) int hipc_lane_beside(int value, int mask) {
+#if defined(__AMDGCN__)
+  int lane = (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+  return __builtin_amdgcn_ds_bpermute((lane ^ mask) << 2, value);
+#else
+  int found;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(found) : "r"(value), "r"(mask));
+  return found;
+#endif
+}

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char *OP = "cached_attention";
 constexpr uint32_t BLOCK = 128, MOVES = 64;
+constexpr int64_t HEADS = 4;  // that a wave of rotary_append has
 // Of attention_step.hip: threads of a block, and how many chunks of keys one takes before it shares the work.
 constexpr uint32_t STEP_BLOCK = 256;
 constexpr int32_t CHUNKS = 2, ELEMENTS = 8;
@@ -105,8 +106,8 @@ int32_t rotate_and_append(hipc_context *context, const Layer &op) {
   int32_t *fault = device_fault(context);
   if (!fault) return HIPC_ERROR_MEMORY;
   Launch grid;
-  grid.grid[0] = (uint32_t)ceil_div(op.q_heads + 2 * op.kv_heads, (int64_t)BLOCK / wave_size(context));
-  grid.grid[1] = (uint32_t)op.length(), grid.grid[2] = (uint32_t)op.batch();
+  grid.grid[0] = (uint32_t)op.length(), grid.grid[2] = (uint32_t)op.batch();
+  grid.grid[1] = (uint32_t)ceil_div(op.q_heads + 2 * op.kv_heads, HEADS * ((int64_t)BLOCK / wave_size(context)));
   grid.block[0] = BLOCK;
   return launch(context, kernel_name("rotary_append", op.q->dtype), grid, packed(op.q, op.q_first), packed(op.k, op.k_first),
                 packed(op.v, op.v_first), rotation, cache, op.y->data, (int32_t)op.q_heads, (int32_t)op.kv_heads,

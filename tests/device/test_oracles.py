@@ -37,7 +37,21 @@ from tests.kernels.harness import KernelError, attribute_values
 
 ARCHITECTURE = "gfx1151"
 SOURCES = (
-    *("conv", "conv_transpose", "gather", "indexing", "local_norm", "nms", "noise", "norm", "pool", "reduce", "resize", "scan", "topk"),
+    *(
+        "conv",
+        "conv_transpose",
+        "gather",
+        "indexing",
+        "local_norm",
+        "nms",
+        "noise",
+        "norm",
+        "pool",
+        "reduce",
+        "resize",
+        "scan",
+        "topk",
+    ),
     *("rnn", "sampling", "selection", "softmax", "spectrum"),
 )
 SUITES: dict[ModuleType, tuple[str, ...]] = {

@@ -115,7 +115,8 @@ class _Operation:
         self.sources = sources
         self.target = target
         self.literal = getattr(word, "literal", None)
-        self.float = is_float(name)
+        # A move of 64 bits reads inline constants as doubles, as one of 32 bits reads them as floats.
+        self.float = is_float(name) or name.startswith("V_MOV_B64")
         self.compares = "_CMP" in name
         self.dpp = encoding.endswith("DPP16")
         self.sdwa = "_SDWA" in encoding

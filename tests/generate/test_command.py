@@ -25,6 +25,40 @@ def test_generate_prints_text_and_speed(
     assert json.loads(capsys.readouterr().out)["prompt_tokens"] > 6
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-p", ""], "the prompt has no tokens"),
+        (["-n", "0"], "0 new tokens were asked for"),
+        (["--stop", ""], "a stop string is empty"),
+        (["--temperature", "-1"], "temperature = -1.0 is not a number from 0 on"),
+        (["--top-p", "1.5"], "top_p = 1.5 is not above 0, at most 1"),
+        (["--top-k", "-3"], "top_k = -3 is not a count"),
+        (["--repetition-penalty", "0"], "repetition_penalty = 0.0 is not a number above 0"),
+        (["--max-length", "1"], "a text may have 1"),
+        (["--threads", "-2"], "-2 is no number of threads"),
+    ],
+)
+def test_generate_says_what_is_wrong_in_a_sentence(
+    words: list[str],
+    sentence: str,
+    llama: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "refused"))
+    assert main(["generate", str(llama), "-p", "the of", *words]) == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err and printed.err.startswith("HIPC0001") and not printed.out.strip()
+    assert len(printed.err.splitlines()) <= 2
+
+
+def test_bench_llm_names_the_engines_it_knows(llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench-llm", str(llama), "--beside", "other"]) == 2
+    assert "no engine 'other'" in capsys.readouterr().err
+
+
 def test_generate_refuses_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", str(tmp_path), "-p", "x"]) == 1
     assert "HIPC0103" in capsys.readouterr().err
@@ -36,7 +70,8 @@ def test_bench_llm_prints_a_table(
     monkeypatch.setenv("HIPC_CACHE_DIR", str(tmp_path))
     words = ["bench-llm", str(llama), "--prompts", "8", "4096", "--rounds", "1", "--threads", "1"]
     assert main(words) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "no prompt of 4096" in err
     assert "hip-compiler" in out and "onnxruntime" in out and "bound of this machine" in out and "4096" not in out
     assert "MB of weights a token" in out and "we are" in out
     assert main([*words, "--beside", "--json"]) == 0
@@ -45,5 +80,7 @@ def test_bench_llm_prints_a_table(
     assert record["model"] == llama.name and 0 <= record["waiting"] <= 1
     assert figure["prompt"] == 8 and figure["tokens_per_second"] > 0
     # 2 layers of qkv, o, gate, up, down, and the logits, float32.
-    products = 2 * (64 * 256 + 128 * 64 + 3 * 64 * 96) + 64 * 160
-    assert record["bounds"]["weight_bytes"] == 4 * products and record["bounds"]["operations"] == 2 * products
+    logits = 64 * 160
+    products = 2 * (64 * 256 + 128 * 64 + 3 * 64 * 96) + logits
+    assert record["bounds"]["work"] == {"weight_bytes": 4 * products, "operations": 2 * products, "integers": 0}
+    assert record["bounds"]["logits"] == {"weight_bytes": 4 * logits, "operations": 2 * logits, "integers": 0}

@@ -148,6 +148,12 @@ def reshape(given: Given, a: dict[str, Any]) -> Given:
     return [x.reshape([x.shape[i] if extent == 0 else extent for i, extent in enumerate(target)])]
 
 
+def slice_last(given: Given, a: dict[str, Any]) -> Given:
+    x, starts, ends, axes = given
+    assert axes.tolist() == [-1]
+    return [x[..., starts[0] : ends[0]]]
+
+
 def gelu(given: Given, a: dict[str, Any]) -> Given:
     assert a["approximate"] == b"tanh"
     x = given[0]
@@ -169,6 +175,7 @@ OPERATORS: dict[str, Callable[[Given, dict[str, Any]], Given]] = {
     "GatherBlockQuantized": gather_block_quantized,
     "Gelu": gelu,
     "GroupQueryAttention": attention,
+    "Identity": lambda given, a: given,
     "MatMul": lambda given, a: [given[0] @ given[1]],
     "MatMulNBits": matmul_nbits,
     "MoE": mixture,
@@ -180,6 +187,7 @@ OPERATORS: dict[str, Callable[[Given, dict[str, Any]], Given]] = {
     "Sigmoid": lambda given, a: [1 / (1 + np.exp(-given[0]))],
     "SimplifiedLayerNormalization": lambda given, a: [norm(given[0], given[1], a["epsilon"])],
     "SkipSimplifiedLayerNormalization": skip_norm,
+    "Slice": slice_last,
     "Split": lambda given, a: np.split(given[0], np.cumsum(given[1])[:-1], a["axis"]),
     "Sub": lambda given, a: [given[0] - given[1]],
     "Transpose": lambda given, a: [given[0].transpose(a["perm"])],

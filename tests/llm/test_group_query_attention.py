@@ -41,6 +41,7 @@ class Case:
     sink: bool = False
     smooth: bool = False
     normed: bool = False
+    positions: bool = False
     dtype: Any = np.float32
 
     def arrays(self) -> dict[str, np.ndarray | None]:
@@ -61,6 +62,8 @@ class Case:
         made["total_sequence_length"] = np.array(total, np.int32)
         if self.rotary:
             made["cos_cache"], made["sin_cache"] = oracles.rotary_tables(64, self.rotary // 2, self.dtype)
+        if self.positions:
+            made["position_ids"] = self.places().astype(np.int64)
         if self.bias:
             made["attention_bias"] = draw((batch, self.heads, self.length, total), self.dtype, 8)
         if self.sink:
@@ -70,6 +73,14 @@ class Case:
                 f"{x}_norm_weight": draw((self.size,), self.dtype, seed, 1.0) for x, seed in (("q", 10), ("k", 11))
             }
         return made
+
+    def places(self) -> np.ndarray:
+        """Positions of the new tokens, [batch, token]; given ones leave a gap before the first.
+
+        Of a prompt the definition reads the first one only, so that they follow each other.
+        """
+        found = np.array(self.past)[:, None] + np.arange(self.length)
+        return found + 3 if self.positions else found
 
     def attributes(self) -> dict[str, Any]:
         given: dict[str, Any] = {"num_heads": self.heads, "kv_num_heads": self.shared, "local_window_size": self.window}
@@ -101,9 +112,8 @@ class Case:
                 for x, name, epsilon in ((q, "q", 1e-5), (k, "k", 1e-3))
             )
         if self.rotary:
-            positions = np.array(self.past)[:, None] + np.arange(self.length)
             tables = arrays["cos_cache"], arrays["sin_cache"]
-            q, k = (oracles.rotary(x, *tables, positions, interleaved=self.interleaved) for x in (q, k))  # type: ignore[arg-type]
+            q, k = (oracles.rotary(x, *tables, self.places(), interleaved=self.interleaved) for x in (q, k))  # type: ignore[arg-type]
         return q, k, v
 
     def expected(self, arrays: dict[str, np.ndarray | None]) -> list[np.ndarray]:
@@ -156,6 +166,18 @@ CASES = {
     "smooth": Case(smooth=True),
     "one head of keys": Case(heads=5, shared=1, size=64, past=(70,), length=1),
     "heads of 80": Case(size=80, heads=3, shared=3, length=19),
+    **{
+        f"heads of {size}, {'decode' if past else 'prefill'}": Case(
+            size=size, rotary=size, packed=True, past=(past,), length=1 if past else 19
+        )
+        for size in (32, 64, 96, 128, 192, 256)
+        for past in (0, 11)
+    },
+    "positions given": Case(rotary=32, positions=True),
+    "positions given, decode of two lengths": Case(rotary=32, positions=True, past=(7, 3), length=1),
+    "packed, interleaved, part of the head": Case(packed=True, rotary=16, interleaved=True, length=7),
+    "window and sink, prefill": Case(length=20, window=6, sink=True, rotary=32),
+    "smooth, decode with softcap": Case(past=(13,), length=1, smooth=True, softcap=5.0),
     "half precision": Case(dtype=np.float16, rotary=32, past=(11,), length=1),
     "half precision, prefill": Case(dtype=np.float16, rotary=32, length=24),
     "normalised heads": Case(normed=True, rotary=32),

@@ -125,6 +125,21 @@ def test_graphs_against_onnx_runtime(bits: int, block: int, zeros: str) -> None:
     assert_close(y, widen(theirs), factor=20)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("accuracy", range(5))
+@pytest.mark.parametrize("block", [16, 32, 64, 128, 256, 512])
+def test_accuracy_levels_and_blocks(accuracy: int, block: int, dtype: Any) -> None:
+    """Levels but 4 are computed in float32; 4 rounds activations where the CPU has the instructions."""
+    q, a = quantised(40, 1100, 4, block, "packed", dtype=dtype), draw((3, 1100), dtype)
+    model, inputs = _graph(a, q, bits=4, block_size=block, accuracy_level=accuracy)
+    [y] = ours(model, feeds_of(model, inputs))
+    rows = rounded_rows(a, block) if accuracy == 4 and LEVELS[-1].endswith("vnni") else widen(a)
+    assert_close(y, rows @ q.matrix, factor=8)
+    if dtype == np.float32:
+        [theirs] = runtime(model, feeds_of(model, inputs))
+        assert np.abs(y - theirs).max() < (2e-2 if accuracy == 4 else 1e-4) * np.abs(theirs).max()
+
+
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
 def test_groups_out_of_order(zeros: str) -> None:
     q, a = quantised(24, 96, 4, 32, zeros), draw((5, 96))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hip_compiler.core.mlir import func, ir, scf
+from hip_compiler.core.mlir import arith, func, ir, scf
+from hip_compiler.core.passes import lane_reduction
 from hip_compiler.core.passes.build import Builder
-from hip_compiler.core.passes.extents import Extent, product
+from hip_compiler.core.passes.extents import Extent, product, times
 from hip_compiler.core.passes.loop_nest import TILE, Loop, Schedule
 
 
@@ -76,6 +77,7 @@ class KernelWriter:
         self._captured: dict[Any, Any] = {}
         self._constants: dict[int, Any] = {}
         self._entry: Any = None
+        self._lane: Any = None
 
     def write(self, name: str) -> Any:
         """Create the function at the current insertion point."""
@@ -118,13 +120,15 @@ class KernelWriter:
         if plan.split:
             self._loops(plan.inner[:-1], start, lambda point: self._for(begin, end, plan.inner[-1], point, self._store))
             return
-        if len(plan.outer) == 1 and not plan.tiled:
+        if len(plan.outer) == 1 and not plan.tiled and plan.lanes == 1:
             self._for(begin, end, plan.outer[0], start, self._inside)
             return
         outer = Loop(1, True, (0,) * len(start.indices))
         walk = scf.ForOp(begin, end, self._constant(1))
         with ir.InsertionPoint(walk.body):
-            if plan.tiled:
+            if plan.lanes > 1:
+                self._by_lanes(walk.induction_variable, start)
+            elif plan.tiled:
                 self._tiles(walk.induction_variable, start)
             elif plan.outer:
                 self._inside(self._delinearise(walk.induction_variable, plan.outer, start))
@@ -141,6 +145,25 @@ class KernelWriter:
         totals = self._reduce(plan.inner, point, [self._load(number, point) for number in outputs])
         for number, total in zip(outputs, totals, strict=True):
             self._write(number, point, total)
+
+    def _by_lanes(self, position: Any, start: Point) -> None:
+        """One element by a group of lanes; `position` counts lanes."""
+        plan, build = self._spec.schedule, self._build
+        lanes = self._constant(plan.lanes)
+        self._lane = build.op("arith.remui", position, lanes)
+        point = start
+        if plan.outer:
+            point = self._delinearise(build.op("arith.divui", position, lanes), plan.outer, start)
+        found = lane_reduction.joins(self._spec.body, len(self._spec.outputs))
+        assert found is not None
+        totals = self._reduce(plan.inner, point, [lane_reduction.neutral(join) for join in found])
+        totals = [lane_reduction.join_lanes(join, total) for join, total in zip(found, totals, strict=True)]
+        first = arith.cmpi(arith.CmpIPredicate.eq, self._lane, self._constant(0))
+        chosen = scf.IfOp(first)
+        with ir.InsertionPoint(chosen.then_block):
+            for number, join, total in zip(self._spec.outputs, found, totals, strict=True):
+                self._write(number, point, lane_reduction.joined(join, self._load(number, point), total))
+            ir.Operation.create("scf.yield")
 
     def _tiles(self, position: Any, start: Point) -> None:
         """One square of the two last loops, in the row of squares that `position` names."""
@@ -193,7 +216,10 @@ class KernelWriter:
     def _reduce(self, loops: Sequence[Loop], point: Point, totals: Sequence[Any]) -> Sequence[Any]:
         if not loops:
             return self._compute(point, totals)
-        walk = scf.ForOp(self._constant(0), self._value(loops[0].extent), self._constant(1), list(totals))
+        plan = self._spec.schedule
+        shared = plan.lanes > 1 and len(plan.inner) - len(loops) == plan.shared
+        low, step = (self._lane, self._constant(plan.lanes)) if shared else (self._constant(0), self._constant(1))
+        walk = scf.ForOp(low, self._value(loops[0].extent), step, list(totals))
         with ir.InsertionPoint(walk.body):
             inner = self._step(point, loops[0], walk.induction_variable)
             found = self._reduce(loops[1:], inner, list(walk.inner_iter_args))
@@ -308,4 +334,4 @@ def shared_iterations(plan: Schedule) -> tuple[Extent, Extent | None]:
     """Iterations a launch shares: a product, and for tiled schedules an extent to be divided into tiles as well."""
     if plan.tiled:
         return product([loop.extent for loop in plan.outer[:-1]]), plan.outer[-1].extent
-    return plan.iterations, None
+    return times(plan.iterations, plan.lanes), None

@@ -7,9 +7,10 @@ transposition and slicing need no cases of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hip_compiler.core.passes.extents import Extent, product, times
+from hip_compiler.core.passes.lane_reduction import LANES
 
 TILE = 16
 """Edge of the square tiles in which two loops are walked when each is the fast one of some operand."""
@@ -18,6 +19,10 @@ MINIMUM_INNER = 64
 MINIMUM_OUTER = 8
 """Shared iterations below which the innermost loop is shared between threads instead, when it is long enough."""
 LONG_INNER = 1024
+MINIMUM_SHARED = 64
+"""Elements of a reduction below which lanes of a device do not share it."""
+FEW_ELEMENTS = 4096
+"""Results below which a device has threads to spare."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Schedule:
         split: the range is one of the last loop of `inner` instead; `outer` is empty.
         registers: `inner` reduces, and its accumulators live in registers.
         tiled: the last loops of `outer` and `inner` are walked in squares of `TILE`.
+        lanes: threads that share the iterations of loop `shared` of `inner`, where it reduces in registers.
     """
 
     outer: tuple[Loop, ...]
@@ -54,6 +60,8 @@ class Schedule:
     split: bool = False
     registers: bool = False
     tiled: bool = False
+    lanes: int = 1
+    shared: int = 0
 
     @property
     def iterations(self) -> Extent:
@@ -84,11 +92,22 @@ def schedule(loops: Sequence[Loop], outputs: Sequence[int]) -> Schedule:
 
 
 def device_schedule(loops: Sequence[Loop], outputs: Sequence[int]) -> Schedule:
-    """As `schedule`, for a device with a thread for every output element: neighbours write neighbouring elements."""
+    """As `schedule`, for a device with a thread for every output element: neighbours write neighbouring elements.
+
+    A group of lanes has an element where long reductions walk consecutive memory, or there are few elements.
+    """
     kept = [loop for loop in loops if loop.extent != 1]
+    reader = _widest_input(kept, outputs)
     parallel = _collapse(_by_stride([loop for loop in kept if loop.parallel], outputs[0]))
-    reduction = _collapse(_by_stride([loop for loop in kept if not loop.parallel], _widest_input(kept, outputs)))
-    return Schedule(tuple(parallel), tuple(reduction), registers=bool(reduction))
+    reduction = _collapse(_by_stride([loop for loop in kept if not loop.parallel], reader))
+    plan = Schedule(tuple(parallel), tuple(reduction), registers=bool(reduction))
+    if not reduction or _below(plan.work, MINIMUM_SHARED):
+        return plan
+    if reduction[-1].strides[reader] != 1 and not _below(plan.iterations, FEW_ELEMENTS):
+        return plan
+    # Neighbouring lanes take neighbouring elements, if there are enough for all of them.
+    long = [number for number, loop in enumerate(reduction) if not _below(loop.extent, LANES)]
+    return replace(plan, lanes=LANES, shared=long[-1] if long else 0)
 
 
 def _elementwise(parallel: list[Loop]) -> Schedule:

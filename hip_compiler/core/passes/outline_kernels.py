@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hip_compiler.core.mlir import func, ir, linalg
@@ -11,6 +11,7 @@ from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import Builder, all_operations, functions, internal_error
 from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, contiguous_strides, is_identity, plus, times
 from hip_compiler.core.passes.kernel_writer import Access, KernelSpec, KernelWriter, parameters_of, shared_iterations
+from hip_compiler.core.passes.lane_reduction import BESIDE, declare, joins
 from hip_compiler.core.passes.loop_nest import TILE, Loop, Schedule, device_schedule, schedule
 
 PARALLEL_NAMED = frozenset({"linalg.fill", "linalg.copy", "linalg.map", "linalg.transpose", "linalg.broadcast"})
@@ -24,7 +25,8 @@ class OutlineKernels:
     In: functions whose linalg operations work on memrefs (any strided layout; indexing maps linear in the loops).
     Out: each is a `hip.launch` of a private function marked `hip.kernel`. Its memory arguments (the first
     `hip.flat` ones) are one-dimensional and start at the first element of what is passed; strides and extents that
-    are not known are index arguments. Contiguous loops are merged, reductions accumulate in registers, equal
+    are not known are index arguments. Contiguous loops are merged, reductions accumulate in registers (on a
+    device long ones in those of a group of lanes, which counts as `%iterations`), equal
     kernels are one function. `%iterations` and `%cost` (scalar operations per iteration) are
     operands; the others go through `hip.as_argument`.
     """
@@ -75,6 +77,9 @@ class Outliner:
             name = self._kernels[key] = self._fresh()
             with self._end:
                 KernelWriter(self._build, spec).write(name)
+                if spec.schedule.lanes > 1 and BESIDE not in self._taken:
+                    self._taken.add(BESIDE)
+                    declare()
         self._launch(name, spec)
 
     def _launch(self, name: str, spec: KernelSpec) -> None:
@@ -116,6 +121,8 @@ class Outliner:
         outputs = tuple(inputs[-count:])
         loops = self._loops(op, body, extents, tuple(accesses))
         plan = self._schedule_of(loops, outputs)
+        if plan.lanes > 1 and joins(body, len(outputs)) is None:
+            plan = replace(plan, lanes=1)
         scalars = (operand for operand in operands if not isinstance(operand.type, ir.MemRefType))
         captured = {operand: None for operand in scalars if not _is_constant(operand)}
         captured.update((value, None) for value in _captured(body))
@@ -291,7 +298,7 @@ def _key(spec: KernelSpec) -> Any:
         outer = tuple(entry[1:] if not number else entry for number, entry in enumerate(outer))
     captured = {value: number for number, value in enumerate(spec.captured)}
     return (
-        (outer, inner, plan.split, plan.registers, plan.tiled),
+        (outer, inner, plan.split, plan.registers, plan.tiled, plan.lanes, plan.shared),
         tuple((access.value.type.element_type, known(access.offset)) for access in spec.accesses),
         tuple(source if isinstance(source, int) else _scalar_key(source, captured) for source in spec.inputs),
         spec.outputs,
