@@ -61,7 +61,7 @@ template <int LANES> DEVICE void join_groups(Sums &a, i32 lanes) {
 
 // Grid: splits, tiles of R rows, batch * kv heads. LANES: lanes of a key, for scores without bias and cap; 0: op.lanes.
 template <class T, int R, int LANES> DEVICE void attention(const Attention &op) {
-  constexpr int WAVES = BLOCK / WAVE, AHEAD = same<T, f32>::value ? 2 : 4;
+  constexpr int WAVES = BLOCK / WAVE, AHEAD = (R > 1 || same<T, f32>::value) ? 2 : 4;
   SHARED f32 sums[WAVES][R][WAVE * V];
   SHARED f32 statistics[WAVES][R][2];
   i32 split = block(), first = block_y() * R, b = block_z() / op.kv_heads, kv_head = block_z() % op.kv_heads;

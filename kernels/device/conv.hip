@@ -10,29 +10,41 @@ namespace {
 
 using Conv = WindowedProduct;
 
-// Columns are places of the output, the depth is channel after channel of the window's taps.
+// Columns are places of the output, the depth is channel after channel of the window's taps. Neighbouring threads have
+// neighbouring places, which read side by side; the tap that they are at is the same for a wave.
 template <class T> struct Gathered {
   const T *x;
   const Conv &conv;
+  i32 start[3], offset;  // of the window of this thread's place
 
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_column, i64 first_depth, i64 end_depth) const {
+  __attribute__((device, always_inline)) Gathered(const T *from, const Conv &product, i64 first_column) : x(from), conv(product) {
+    const Window &w = conv.window;
+    i64 column = first_column + tile_column();
+    Place o = place_in(w.out, (u32)min(column, (i64)conv.out_size - 1));
+    for (int axis = 0; axis < 3; axis++) start[axis] = w.source(axis, o.at[axis], 0);
+    offset = (start[0] * w.in[1] + start[1]) * w.in[2] + start[2];
+    // Nothing is inside of a place that does not exist.
+    if (column >= conv.out_size) start[0] = -0x40000000;
+  }
+  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64, i64 first_depth, i64 end_depth) const {
     const Window &w = conv.window;
     Vector<T, EACH> value;
-    i64 column = first_column + tile_row(), depth = first_depth + tile_depth();
-    Place o = place_in(w.out, (u32)min(column, (i64)conv.out_size - 1));
-    u32 channel = (u32)depth / (u32)conv.taps, tap = (u32)depth - channel * (u32)conv.taps;
+    u32 depth = (u32)first_depth + (u32)depth_of_wave(), channel = depth / (u32)conv.taps;
+    Place k = place_in(w.kernel, depth - channel * (u32)conv.taps);
+    const T *from = x + (i64)channel * conv.in_size;
     UNROLL for (int i = 0; i < EACH; i++) {
-      Place k = place_in(w.kernel, tap);
-      i32 d = w.source(0, o.at[0], k.at[0]), h = w.source(1, o.at[1], k.at[1]), c = w.source(2, o.at[2], k.at[2]);
-      bool inside = column < conv.out_size && depth + i < end_depth && (u32)d < (u32)w.in[0] && (u32)h < (u32)w.in[1] &&
-                    (u32)c < (u32)w.in[2];
-      value[i] = inside ? x[(i64)channel * conv.in_size + (d * w.in[1] + h) * w.in[2] + c] : (T)0.0f;
-      if (++tap == (u32)conv.taps) tap = 0, channel++;
+      i32 d = k.at[0] * w.dilations[0], h = k.at[1] * w.dilations[1], c = k.at[2] * w.dilations[2];
+      bool inside = depth + i < (u64)end_depth && (u32)(start[0] + d) < (u32)w.in[0] && (u32)(start[1] + h) < (u32)w.in[1] &&
+                    (u32)(start[2] + c) < (u32)w.in[2];
+      // What is outside reads the first element instead: loads need no branches.
+      T found = *(inside ? from + (offset + (d * w.in[1] + h) * w.in[2] + c) : x);
+      value[i] = inside ? found : (T)0.0f;
+      if (advance(k, w.kernel)) from += conv.in_size;
     }
     return value;
   }
   __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
-    put_along_depth(tile, value);
+    put_columns(tile, value);
   }
 };
 
@@ -44,7 +56,7 @@ template <class T> DEVICE void conv_tiles(const T *x, const T *w, T *y, const Co
     i32 group = (i32)product % conv.groups;
     const T *filters = w + (i64)group * conv.filters * depth;
     Operand<T> A{filters, conv.filters, depth, 1, depth % EACH == 0 && is_aligned(filters, 16)};
-    Gathered<T> B{x + (i64)product * conv.channels * conv.in_size, conv};
+    Gathered<T> B(x + (i64)product * conv.channels * conv.in_size, conv, first_column);
     multiply_tiles<T>(A, B, first_row, first_column, depth, [=, &conv](i64 row, i64 column, f32 sum) {
       i64 at = ((i64)product * conv.filters + row) * conv.out_size + column;
       if (row < conv.filters && column < conv.out_size) y[at] = finish<T>(epilogue, sum, at, group * conv.filters + row);

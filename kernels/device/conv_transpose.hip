@@ -3,6 +3,7 @@
 // or filters, and float64, are summed directly, one thread an element.
 #include "hipc_math.h"
 #include "hipc_tiles.h"
+#include "hipc_window.h"
 #include "shared/unfolded.h"
 
 using namespace hipc;
@@ -40,19 +41,14 @@ DEVICE Phase phase_of(const TransposedWindow &w, u32 number) {
   return phase;
 }
 
-// Tap number `n` of a phase along every axis.
-struct Tap {
+// Counts of the taps of a phase along every axis; a phase may have none: its sums are zero, and nothing is read.
+struct Counts {
   i32 at[3];
 };
-DEVICE Tap tap_in(const Phase &phase, u32 n) {
-  Tap tap;
-  for (int axis = 2; axis >= 0; axis--) {
-    // A phase may have no taps: its sums are zero, and nothing is read.
-    u32 count = (u32)max(phase.axis[axis].count, 1), rest = n / count;
-    tap.at[axis] = phase.axis[axis].first + (i32)(n - rest * count) * phase.axis[axis].step;
-    n = rest;
-  }
-  return tap;
+DEVICE Counts counts_of(const Phase &phase) {
+  Counts counts;
+  for (int axis = 0; axis < 3; axis++) counts.at[axis] = max(phase.axis[axis].count, 1);
+  return counts;
 }
 
 // Rows are filters, the depth is channel after channel of the phase's taps.
@@ -65,13 +61,15 @@ template <class T> struct Weights {
   __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_row, i64 first_depth, i64 end_depth) const {
     Vector<T, EACH> value;
     i64 row = first_row + tile_row(), depth = first_depth + tile_depth();
-    u32 taps = (u32)max(phase.taps(), 1), channel = (u32)depth / taps, tap = (u32)depth - channel * taps;
+    Counts counts = counts_of(phase);
+    u32 taps = (u32)max(phase.taps(), 1), channel = (u32)depth / taps;
+    Place n = place_in(counts.at, (u32)depth - channel * taps);
     UNROLL for (int i = 0; i < EACH; i++) {
-      Tap k = tap_in(phase, tap);
-      i64 at = ((i64)channel * conv.filters + row) * size +
-               (k.at[0] * conv.kernel[1] + k.at[1]) * conv.kernel[2] + k.at[2];
+      i32 k[3];
+      for (int axis = 0; axis < 3; axis++) k[axis] = phase.axis[axis].first + n.at[axis] * phase.axis[axis].step;
+      i64 at = ((i64)channel * conv.filters + row) * size + (k[0] * conv.kernel[1] + k[1]) * conv.kernel[2] + k[2];
       value[i] = row < conv.filters && depth + i < end_depth ? w[at] : (T)0.0f;
-      if (++tap == taps) tap = 0, channel++;
+      if (advance(n, counts.at)) channel++;
     }
     return value;
   }
@@ -80,41 +78,47 @@ template <class T> struct Weights {
   }
 };
 
-// Input position of a cell under a tap; it may lie outside.
-DEVICE i32 source_of(const TransposedWindow &w, const Phase &phase, int axis, i32 cell, i32 tap) {
-  return cell + (phase.axis[axis].phase + w.pads[axis] - tap * w.dilations[axis]) / w.strides[axis];
-}
-
-// Columns are the cells of the phase.
+// Columns are the cells of the phase. The next tap along an axis reads a fixed number of positions before.
 template <class T> struct Gathered {
   const T *x;
   const TransposedWindow &conv;
   const Phase &phase;
   i64 in_size;
+  i32 start[3], step[3];  // what this thread's cell reads under the first tap, and how far on the next one is
 
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_column, i64 first_depth, i64 end_depth) const {
-    Vector<T, EACH> value;
-    i64 column = first_column + tile_row(), depth = first_depth + tile_depth();
-    u32 taps = (u32)max(phase.taps(), 1), channel = (u32)depth / taps, tap = (u32)depth - channel * taps;
-    i32 cells[3], rest = (i32)min(column, (i64)phase.cells() - 1);
+  __attribute__((device, always_inline))
+  Gathered(const T *from, const TransposedWindow &window, const Phase &own, i64 size, i64 first_column)
+      : x(from), conv(window), phase(own), in_size(size) {
+    i64 column = first_column + tile_column();
+    i32 rest = (i32)min(column, (i64)phase.cells() - 1);
     for (int axis = 2; axis >= 0; axis--) {
-      i32 count = phase.axis[axis].cells;
-      cells[axis] = rest % count;
-      rest /= count;
+      const PhaseTaps &taps = phase.axis[axis];
+      i32 above = rest / taps.cells;
+      start[axis] = rest - above * taps.cells + (taps.phase + conv.pads[axis] - taps.first * conv.dilations[axis]) / conv.strides[axis];
+      step[axis] = taps.step * conv.dilations[axis] / conv.strides[axis];
+      rest = above;
     }
+    // Nothing is inside of a cell that does not exist.
+    if (column >= phase.cells()) start[0] = -0x40000000;
+  }
+  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64, i64 first_depth, i64 end_depth) const {
+    Vector<T, EACH> value;
+    Counts counts = counts_of(phase);
+    u32 depth = (u32)first_depth + (u32)depth_of_wave(), taps = (u32)max(phase.taps(), 1), channel = depth / taps;
+    Place n = place_in(counts.at, depth - channel * taps);
+    const T *from = x + (i64)channel * in_size;
     UNROLL for (int i = 0; i < EACH; i++) {
-      Tap k = tap_in(phase, tap);
-      i32 d = source_of(conv, phase, 0, cells[0], k.at[0]), h = source_of(conv, phase, 1, cells[1], k.at[1]);
-      i32 c = source_of(conv, phase, 2, cells[2], k.at[2]);
-      bool inside = column < phase.cells() && depth + i < end_depth && (u32)d < (u32)conv.in[0] &&
-                    (u32)h < (u32)conv.in[1] && (u32)c < (u32)conv.in[2];
-      value[i] = inside ? x[(i64)channel * in_size + (d * conv.in[1] + h) * conv.in[2] + c] : (T)0.0f;
-      if (++tap == taps) tap = 0, channel++;
+      i32 d = start[0] - n.at[0] * step[0], h = start[1] - n.at[1] * step[1], c = start[2] - n.at[2] * step[2];
+      bool inside = depth + i < (u64)end_depth && (u32)d < (u32)conv.in[0] && (u32)h < (u32)conv.in[1] && (u32)c < (u32)conv.in[2];
+      // What is outside reads the first element instead: loads need no branches.
+      T found = *(inside ? from + ((d * conv.in[1] + h) * conv.in[2] + c) : x);
+      value[i] = inside ? found : (T)0.0f;
+      if (advance(n, counts.at)) from += in_size;
     }
     return value;
   }
   __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
-    put_along_depth(tile, value);
+    put_columns(tile, value);
   }
 };
 
@@ -130,7 +134,7 @@ template <class T> DEVICE void conv_transpose_tiles(const T *x, const T *w, cons
   for (u32 product = block_y(); product < (u32)(conv.images * conv.groups); product += blocks_y()) {
     i64 group = product % (u32)conv.groups, image = product / (u32)conv.groups;
     Weights<T> A{w + group * conv.channels * conv.filters * size, conv, phase, size};
-    Gathered<T> B{x + (image * conv.groups + group) * conv.channels * in_size, conv, phase, in_size};
+    Gathered<T> B(x + (image * conv.groups + group) * conv.channels * in_size, conv, phase, in_size, first_column);
     multiply_tiles<T>(A, B, first_row, first_column, depth, [=, &conv, &phase](i64 row, i64 column, f32 sum) {
       if (row >= conv.filters || column >= phase.cells()) return;
       i64 rest = column, at = 0, stride = 1;

@@ -22,6 +22,26 @@ template <class T> DEVICE void put_along_depth(T (*tile)[DEPTH + PAD], const Vec
   }
 }
 
+// Where they lie when neighbouring threads have neighbouring columns and a wave has one depth, and their place in a tile.
+DEVICE int tile_column() { return (int)thread() % TILE; }
+DEVICE int depth_of_wave() {
+  int depth = (int)thread() / TILE * EACH;
+#if defined(HIPC_AMD)
+  return __builtin_amdgcn_readfirstlane(depth);
+#else
+  return depth;
+#endif
+}
+template <class T> DEVICE void put_columns(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) {
+  T *to = &tile[tile_column()][depth_of_wave()];
+  constexpr int PART = LANE_VECTOR<T>;
+  UNROLL for (int i = 0; i < EACH; i += PART) {
+    Vector<T, PART> part;
+    UNROLL for (int j = 0; j < PART; j++) part[j] = value[i + j];
+    store<T, PART>(to + i, part);
+  }
+}
+
 // A matrix as rows (or columns) along the depth; one of the strides is 1.
 template <class T> struct Operand {
   const T *data;

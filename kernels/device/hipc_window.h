@@ -18,5 +18,13 @@ DEVICE Place place_in(const i32 (&extent)[3], u32 number) {
   }
   return place;
 }
+// The place behind it; whether it is the first one again.
+DEVICE bool advance(Place &place, const i32 (&extent)[3]) {
+  for (int axis = 2; axis >= 0; axis--) {
+    if (++place.at[axis] < extent[axis]) return false;
+    place.at[axis] = 0;
+  }
+  return true;
+}
 
 } // namespace hipc
