@@ -165,10 +165,19 @@ def main() -> int:
 
 
 def record(path: Path, results: Results) -> None:
-    """Adds and removes only cases that were run."""
-    before = set(json.loads(path.read_text())["passed"]) if path.is_file() else set()
+    """Adds and removes only cases that were run; what did not pass is written down with its reason."""
+    before = json.loads(path.read_text()) if path.is_file() else {}
     passed = {name for name, result in results.items() if result["status"] == "passed"}
-    path.write_text(json.dumps({"passed": sorted(before - set(results) | passed)}, indent=1) + "\n")
+    rest = {name: reason for name, reason in before.get("rest", {}).items() if name not in results}
+    rest |= {name: _reason(result) for name, result in results.items() if name not in passed}
+    passed |= set(before.get("passed", ())) - set(results)
+    content = {"passed": sorted(passed), "rest": dict(sorted(rest.items()))}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _reason(result: Message) -> str:
+    """Status and reason, without the place in the compiler and the numbers that differed."""
+    return f"{result['status']}: {result['detail'].partition(' where: ')[0].partition('; AssertionError')[0]}"
 
 
 if __name__ == "__main__":

@@ -61,19 +61,19 @@ template <class T, int KEYS, int SIZE> struct Pair {
   }
   // Elements [16 c, +16) of the values of keys [16 j, +16), with the keys along the depth.
   __attribute__((device, always_inline)) Fragment<T> value_fragment(int c, int j) const {
-    int l = (int)lane();
-    return bit_cast<Fragment<T>>(load_matrices<true>(values() + (j * 16 + l / 16 * 8 + l % 8) * VALUE_ROW + c * 16 + l / 8 % 2 * 8));
+    int l = (int)lane(), row = j * 16 + l / 16 * 8 + l % 8, column = c * 16 + l / 8 % 2 * 8;
+    return bit_cast<Fragment<T>>(load_matrices<true>(values() + row * VALUE_ROW + column));
   }
 #else
   __attribute__((device, always_inline)) void fetch(i32 base) {
     left = end - base;
     const T *keys_at = k + (i64)base * k_stride, *values_at = v + (i64)base * v_stride;
     int row = (int)thread() / (SIZE / PART), c = (int)thread() % (SIZE / PART) * PART;
-    UNROLL for (int i = 0; i < EACH; i++, row += STEP) next_keys[i] = load<T, PART>(keys_at + (min(row, left - 1) * k_stride + c));
-    UNROLL for (int i = 0; i < EACH; i++) {
-      int pair = (int)thread() % PAIRS * 2 + i % 2;
-      next_values[i] = load<T, PART>(values_at + (min(pair, left - 1) * v_stride + (int)thread() / PAIRS * PART + i / 2 * EVERY));
-    }
+    UNROLL for (int i = 0; i < EACH; i++, row += STEP)
+      next_keys[i] = load<T, PART>(keys_at + (min(row, left - 1) * k_stride + c));
+    int pair = (int)thread() % PAIRS * 2, column = (int)thread() / PAIRS * PART;
+    UNROLL for (int i = 0; i < EACH; i++)
+      next_values[i] = load<T, PART>(values_at + (min(pair + i % 2, left - 1) * v_stride + column + i / 2 * EVERY));
   }
   __attribute__((device, always_inline)) void arrive() {
     barrier();
@@ -83,8 +83,8 @@ template <class T, int KEYS, int SIZE> struct Pair {
     T *to = lds + KEYS * KEY_ROW + (int)thread() / PAIRS * PART * VALUE_ROW + pair;
     UNROLL for (int i = 0; i < EACH; i += 2) {
       UNROLL for (int e = 0; e < PART; e++) {
-        T first = next_values[i][e], second = next_values[i + 1][e];
-        store<T, 2>(to + (i / 2 * EVERY + e) * VALUE_ROW, Vector<T, 2>{{pair < left ? first : (T)0.0f, pair + 1 < left ? second : (T)0.0f}});
+        T first = pair < left ? next_values[i][e] : (T)0.0f, second = pair + 1 < left ? next_values[i + 1][e] : (T)0.0f;
+        store<T, 2>(to + (i / 2 * EVERY + e) * VALUE_ROW, Vector<T, 2>{{first, second}});
       }
     }
     barrier();
@@ -97,7 +97,8 @@ template <class T, int KEYS, int SIZE> struct Pair {
 
 // Scores as the softmax sees them, where more than a scale makes them. `own` is where a thread puts elements down, so that
 // one copy of the code does for all.
-DEVICE void finish_scores(const Attention &op, RowTile &scores, f32 (*own)[THREADS], i32 b, const Row (&rows)[RowTile::ROWS], i32 first_key) {
+DEVICE void finish_scores(const Attention &op, RowTile &scores, f32 (*own)[THREADS], i32 b,
+                          const Row (&rows)[RowTile::ROWS], i32 first_key) {
   UNROLL for (int i = 0; i < Tile::COUNT; i++) own[i][thread()] = scores.at[i];
   _Pragma("unroll 1") for (int i = 0; i < Tile::COUNT; i++) {
     const Row &row = RowTile::slot(i) ? rows[RowTile::ROWS - 1] : rows[0];

@@ -58,7 +58,8 @@ typedef struct hipc_io {
   const uint8_t *inputs_on_device;
   int32_t outputs_on_device;  // alloc_output gives device memory
   // Stream of the device to run on; NULL: the state's own, and the run is complete when inference_compute returns. On the
-  // caller's stream, outputs in device memory are complete when the stream is; those in host memory always are.
+  // caller's stream, outputs in device memory are complete when the stream is; those in host memory always are, and inputs
+  // in host memory are free to change when inference_compute returns: it waits only where it would be two runs ahead.
   void *stream;
 } hipc_io;
 

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import conformance
 from benchmarks.cases import Cases
+from benchmarks.disputed import DISPUTED
 from hip_compiler.errors import Unsupported, UnsupportedError
 
 
@@ -88,9 +89,24 @@ def test_failures_crashes_and_losses_are_regressions() -> None:
 
 def test_recording_touches_only_what_ran(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    path.write_text(json.dumps({"passed": ["test_b", "test_z"]}))
+    path.write_text(json.dumps({"passed": ["test_b", "test_z"], "rest": {"test_a": "failed: old", "test_y": "old"}}))
     conformance.record(path, RESULTS)
-    assert json.loads(path.read_text()) == {"passed": ["test_a", "test_z"]}
+    written = json.loads(path.read_text())
+    assert written["passed"] == ["test_a", "test_z"]
+    assert written["rest"] == {
+        "test_b": "unsupported: no kernel", "test_c": "failed: off by one", "test_d": "crashed: SIGSEGV",
+        "test_y": "old",
+    }  # fmt: skip
+
+
+def test_every_case_that_does_not_pass_is_written_down_with_its_reason() -> None:
+    written = json.loads(conformance.BASELINE.read_text())
+    assert len(written["passed"]) >= 1900
+    assert not set(written["passed"]) & set(written["rest"])
+    reasons = {name: reason.partition(": ")[0::2] for name, reason in written["rest"].items()}
+    assert {status for status, _ in reasons.values()} == {"unsupported", "disputed"}
+    assert all(reason for _, reason in reasons.values())
+    assert {name for name, (status, _) in reasons.items() if status == "disputed"} == set(DISPUTED)
 
 
 def test_table_counts() -> None:

@@ -62,8 +62,8 @@ def test_case_c3_prefill_of_a_large_layer_in_half_precision() -> None:
     """256 tokens of 64 query heads over 8 key heads of size 128, as in a network of 70 billion weights."""
     rng = np.random.default_rng(1)
     q, k, v = (rng.normal(0, 40, (1, 256, heads * 128)).astype(np.float16) for heads in (64, 8, 8))
-    feeds: dict[str, np.ndarray] = {"q": q, "k": k, "v": v, "_past_k": q, "_past_v": q, "lens": np.array([255], np.int32),
-             "total": np.array(256, np.int32)}  # fmt: skip
+    feeds: dict[str, np.ndarray] = {"q": q, "k": k, "v": v, "_past_k": q, "_past_v": q}
+    feeds |= {"lens": np.array([255], np.int32), "total": np.array(256, np.int32)}
     y = run("GroupQueryAttention", feeds, domain="com.microsoft", num_heads=64, kv_num_heads=8).astype(np.float64)
     assert np.isfinite(y).all()
     heads = {n: x.reshape(256, -1, 128).swapaxes(0, 1).astype(np.float64) for n, x in (("q", q), ("k", k), ("v", v))}

@@ -21,7 +21,7 @@ def plain(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return floats(shape, seed, special=False)
 
 
-@budget(20)
+@budget(10)
 @given(rank=st.integers(1, 3), batch=st.integers(0, 2), channels=few, groups=st.integers(1, 2), seed=seeds, known=masks,
        data=st.data())  # fmt: skip
 def test_convolutions_of_one_to_three_axes(
@@ -47,7 +47,7 @@ def test_convolutions_of_one_to_three_axes(
     same(found, wanted.astype(np.float32), "Conv", 1e-4, 1e-4)
 
 
-@budget(16)
+@budget(8)
 @given(op=st.sampled_from(("MaxPool", "AveragePool", "LpPool")), rank=st.integers(1, 3), batch=st.integers(0, 2),
        channels=few, seed=seeds, known=masks, data=st.data())  # fmt: skip
 def test_pools_of_one_to_three_axes(
@@ -71,7 +71,7 @@ def test_pools_of_one_to_three_axes(
     same(found, wanted.astype(np.float32), op, 1e-5, 1e-5)
 
 
-@budget(24)
+@budget(12)
 @given(op=st.sampled_from(("BatchNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
                            "MeanVarianceNormalization", "LRN")),
        batch=st.integers(0, 3), channels=few, spatial=shapes(1, 3), seed=seeds, known=masks)  # fmt: skip
@@ -115,7 +115,7 @@ def test_norms(op: str, batch: int, channels: int, spatial: tuple[int, ...], see
     same(found, wanted.astype(np.float32), op, 2e-4, 2e-4)
 
 
-@budget(30)
+@budget(14)
 @given(shape=shapes(1, 4), seed=seeds, known=masks, kind=st.sampled_from(("uint8", "int8", "uint16", "int16")),
        how=st.sampled_from(("tensor", "axis", "block")), data=st.data())  # fmt: skip
 def test_quantisation(shape: tuple[int, ...], seed: int, known: int, kind: str, how: str, data: st.DataObject) -> None:
@@ -152,7 +152,7 @@ def test_quantisation(shape: tuple[int, ...], seed: int, known: int, kind: str, 
     )
 
 
-@budget(20)
+@budget(10)
 @given(m=st.integers(0, 4), k=st.integers(1, 40), n=st.integers(1, 20), seed=seeds, known=masks,
        left=st.sampled_from((np.uint8, np.int8)), right=st.sampled_from((np.uint8, np.int8)))  # fmt: skip
 def test_products_of_bytes(m: int, k: int, n: int, seed: int, known: int, left: Any, right: Any) -> None:
@@ -176,7 +176,7 @@ def test_products_of_bytes(m: int, k: int, n: int, seed: int, known: int, left: 
 CASTS = ("float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "uint32", "bool")
 
 
-@budget(40)
+@budget(16)
 @given(source=st.sampled_from(CASTS), target=st.sampled_from(CASTS), shape=shapes(), seed=seeds, known=masks)
 def test_casts(source: str, target: str, shape: tuple[int, ...], seed: int, known: int) -> None:
     # Numbers that fit both: what a cast makes of others is not defined.
@@ -186,7 +186,7 @@ def test_casts(source: str, target: str, shape: tuple[int, ...], seed: int, know
     same(found, x.astype(target), "Cast")
 
 
-@budget(20)
+@budget(10)
 @given(target=st.sampled_from(("float64", "float16")), shape=shapes(), seed=seeds, known=masks)
 def test_casts_of_special_values(target: str, shape: tuple[int, ...], seed: int, known: int) -> None:
     x = floats(shape, seed)
@@ -197,7 +197,7 @@ def test_casts_of_special_values(target: str, shape: tuple[int, ...], seed: int,
     assert (np.signbit(found) == np.signbit(wanted))[~np.isnan(wanted)].all()
 
 
-@budget(16)
+@budget(8)
 @given(op=st.sampled_from(("RNN", "GRU", "LSTM")), steps=st.integers(0, 4), batch=st.integers(1, 3), width=few,
        hidden=few, both=st.booleans(), seed=seeds, known=masks, data=st.data())  # fmt: skip
 def test_recurrent_layers(
@@ -233,7 +233,7 @@ def test_recurrent_layers(
     same(found[1], last.astype(np.float32), op, 1e-4, 1e-4)
 
 
-@budget(24)
+@budget(12)
 @given(
     op=st.sampled_from(("NonZero", "Compress", "Unique")), shape=shapes(1, 4), seed=seeds, known=masks, data=st.data()
 )
@@ -264,7 +264,7 @@ EQUATIONS = (
 )  # fmt: skip
 
 
-@budget(24)
+@budget(12)
 @given(equation=st.sampled_from(EQUATIONS), seed=seeds, known=masks, data=st.data())
 def test_sums_of_products(equation: str, seed: int, known: int, data: st.DataObject) -> None:
     extents = {letter: data.draw(st.integers(0, 4)) for letter in "abcdhijkq"}
@@ -277,7 +277,7 @@ def test_sums_of_products(equation: str, seed: int, known: int, data: st.DataObj
     same(found, np.asarray(wanted, np.float32), equation, 1e-5, 1e-4)
 
 
-@budget(20)
+@budget(10)
 @given(batch=few, length=st.integers(1, 24), axis=st.sampled_from((1, -2)),
        sides=st.sampled_from(((0, 0), (1, 0), (0, 1))), cut=st.integers(0, 30), seed=seeds, known=masks)  # fmt: skip
 def test_transforms(
@@ -294,7 +294,7 @@ def test_transforms(
     same(found, np.stack([wanted.real, wanted.imag], -1).astype(np.float32), "DFT", 1e-4, 1e-4)
 
 
-@budget(16)
+@budget(8)
 @given(batch=few, heads=few, size=few, queries=st.integers(1, 5), keys=st.integers(1, 6), causal=st.booleans(),
        group=st.integers(1, 2), masked=st.booleans(), seed=seeds, known=masks)  # fmt: skip
 def test_attention(
@@ -324,7 +324,7 @@ def test_attention(
     same(found, (weights / weights.sum(-1, keepdims=True) @ many[1]).astype(np.float32), "Attention", 1e-4, 1e-4)
 
 
-@budget(16)
+@budget(8)
 @given(trips=st.integers(0, 5), shape=shapes(0, 3), seed=seeds, stop=st.integers(0, 6))
 def test_loops(trips: int, shape: tuple[int, ...], seed: int, stop: int) -> None:
     names = "ABC"[: len(shape)]

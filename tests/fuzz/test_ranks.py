@@ -37,7 +37,7 @@ def broadcast(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return sides[0], sides[1]
 
 
-@budget(16)
+@budget(8)
 @given(op=st.sampled_from(tuple(BINARY)), sides=broadcast(), seed=seeds, known=masks)
 def test_broadcasting(op: str, sides: tuple[tuple[int, ...], tuple[int, ...]], seed: int, known: int) -> None:
     if op == "PRelu":  # the slope broadcasts to the input, not the other way round
@@ -50,7 +50,7 @@ def test_broadcasting(op: str, sides: tuple[tuple[int, ...], tuple[int, ...]], s
         same(found, wanted if wanted.dtype == bool else wanted.astype(np.float32), op)
 
 
-@budget(25)
+@budget(14)
 @given(sides=broadcast(), seed=seeds, known=masks)
 def test_choice(sides: tuple[tuple[int, ...], tuple[int, ...]], seed: int, known: int) -> None:
     condition = np.random.default_rng(seed).random(sides[0]) < 0.5
@@ -59,7 +59,7 @@ def test_choice(sides: tuple[tuple[int, ...], tuple[int, ...]], seed: int, known
     same(found, np.where(condition, x, y), "Where")
 
 
-@budget(16)
+@budget(8)
 @given(
     op=st.sampled_from(tuple(REDUCTIONS)), shape=shapes(), seed=seeds, known=masks, keep=st.booleans(), data=st.data()
 )
@@ -81,7 +81,7 @@ def test_reductions(op: str, shape: tuple[int, ...], seed: int, known: int, keep
 ALONG = ("Softmax", "LogSoftmax", "Hardmax", "ArgMax", "ArgMin", "CumSum", "TopK", "LpNormalization")
 
 
-@budget(24)
+@budget(12)
 @given(op=st.sampled_from(ALONG), shape=shapes(1), seed=seeds, known=masks, data=st.data())
 def test_along_an_axis(op: str, shape: tuple[int, ...], seed: int, known: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -115,7 +115,7 @@ def test_along_an_axis(op: str, shape: tuple[int, ...], seed: int, known: int, d
     same(found, wanted, op, rtol=2e-5, atol=2e-5)
 
 
-@budget(20)
+@budget(10)
 @given(shape=shapes(), seed=seeds, known=masks, data=st.data())
 def test_transposes(shape: tuple[int, ...], seed: int, known: int, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(shape))))
@@ -125,7 +125,7 @@ def test_transposes(shape: tuple[int, ...], seed: int, known: int, data: st.Data
     same(found, np.transpose(x, order), "Transpose")
 
 
-@budget(30)
+@budget(14)
 @given(shape=shapes(1), seed=seeds, known=masks, fixed=st.booleans(), data=st.data())
 def test_slices(shape: tuple[int, ...], seed: int, known: int, fixed: bool, data: st.DataObject) -> None:
     axes = data.draw(st.lists(st.integers(0, len(shape) - 1), unique=True, min_size=1))
@@ -148,7 +148,7 @@ def test_slices(shape: tuple[int, ...], seed: int, known: int, fixed: bool, data
     same(found, x[tuple(where)], "Slice")
 
 
-@budget(30)
+@budget(14)
 @given(shape=shapes(1), seed=seeds, known=masks, data=st.data())
 def test_concatenation_and_its_parts(shape: tuple[int, ...], seed: int, known: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -165,7 +165,7 @@ def test_concatenation_and_its_parts(shape: tuple[int, ...], seed: int, known: i
         same(piece, wanted, "Split")
 
 
-@budget(20)
+@budget(10)
 @given(shape=shapes(1, 5), index=shapes(0, 3), seed=seeds, known=masks, narrow=st.booleans(), data=st.data())
 def test_gathers(
     shape: tuple[int, ...], index: tuple[int, ...], seed: int, known: int, narrow: bool, data: st.DataObject
@@ -181,7 +181,7 @@ def test_gathers(
     same(found, np.take(x, at % extent, axis) if shape[axis] else empty, "Gather")
 
 
-@budget(20)
+@budget(10)
 @given(shape=shapes(0, 4), seed=seeds, known=masks, fixed=st.booleans(), data=st.data())
 def test_tiles_pads_and_expansions(
     shape: tuple[int, ...], seed: int, known: int, fixed: bool, data: st.DataObject
@@ -206,7 +206,7 @@ def test_tiles_pads_and_expansions(
         same(found, np.ascontiguousarray(wanted).reshape(wanted.shape), op)
 
 
-@budget(20)
+@budget(10)
 @given(shape=shapes(), seed=seeds, known=masks, data=st.data())
 def test_views(shape: tuple[int, ...], seed: int, known: int, data: st.DataObject) -> None:
     x, rank = floats(shape, seed), len(shape)
@@ -231,7 +231,7 @@ def test_views(shape: tuple[int, ...], seed: int, known: int, data: st.DataObjec
         same(found, x.reshape((*shape, 1)), "Reshape")
 
 
-@budget(30)
+@budget(14)
 @given(shape=shapes(2), seed=seeds, known=masks, upper=st.booleans(), k=st.integers(-5, 5))
 def test_triangles(shape: tuple[int, ...], seed: int, known: int, upper: bool, k: int) -> None:
     x = floats(shape, seed)
@@ -239,7 +239,7 @@ def test_triangles(shape: tuple[int, ...], seed: int, known: int, upper: bool, k
     same(found, (np.triu if upper else np.tril)(x, k), "Trilu")
 
 
-@budget(16)
+@budget(8)
 @given(shape=shapes(1, 4), seed=seeds, known=masks, data=st.data())
 def test_layers_normalised_from_an_axis(shape: tuple[int, ...], seed: int, known: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -256,7 +256,7 @@ def test_layers_normalised_from_an_axis(shape: tuple[int, ...], seed: int, known
 WHOLE = ("int8", "uint8", "int16", "int32", "int64", "uint64")
 
 
-@budget(24)
+@budget(12)
 @given(
     op=st.sampled_from(("Add", "Mul", "Sub", "Max", "Div", "Mod", "BitShift", "Pow")),
     dtype=st.sampled_from(WHOLE), sides=broadcast(), seed=seeds, known=masks,

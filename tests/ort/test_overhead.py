@@ -16,6 +16,7 @@ import pytest
 
 from hip_compiler.ort import compile_context, library_path
 from hip_compiler.toolchain import find_compiler
+from hip_compiler.version import VERSION
 from tests.ort.models import make, node, session, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +61,7 @@ def test_a_fused_node_costs_less_than_five_microseconds(tmp_path: Path) -> None:
     [runtime] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
     source = ROOT / "kernels" / "ort_ep" / "native_model.cpp"
     here = Path(__file__).with_name("overhead.cpp")
-    program = build(tmp_path / "overhead", '-DHIP_EP_VERSION="0.1.0"', here, source, "-ldl")
+    program = build(tmp_path / "overhead", f'-DHIP_EP_VERSION="{VERSION}"', here, source, "-ldl")
     words = [program, runtime, library_path(), tmp_path / "chain.onnx", tmp_path / "one_0.so", str(NODES), "3000"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.scalars import BOOL, Scalar, literal, where
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.dtypes import BY_NAME
 
 Attributes = Mapping[str, Any]
 Function = Callable[..., Scalar]
@@ -21,7 +22,9 @@ SIGNED = FLOATS | {"int8", "int16", "int32", "int64"}
 UNSIGNED = frozenset({"uint8", "uint16", "uint32", "uint64"})
 NUMBERS = SIGNED | UNSIGNED
 INTEGERS = NUMBERS - FLOATS
+SMALL = frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"})
 BOOLS = frozenset({"bool"})
+FLOAT = BY_NAME["float"]
 _FLOAT_MAX = 3.4028234663852886e38
 """What bounds default to where they are attributes."""
 
@@ -209,8 +212,8 @@ ROWS: dict[str, Row] = {
     "BitwiseXor": Row(lambda x, y: x ^ y, 2, INTEGERS),
     "BitwiseNot": Row(lambda x: ~x, 1, INTEGERS),
     "BitShift": Row(shift, 2, INTEGERS, attributes={"direction": None}),
-    "IsNaN": Row(lambda x: x != x, 1, FLOATS, boolean=True),
-    "IsInf": Row(is_inf, 1, FLOATS, boolean=True, attributes={"detect_negative": 1, "detect_positive": 1}),
+    "IsNaN": Row(lambda x: x != x, 1, FLOATS | SMALL, boolean=True),
+    "IsInf": Row(is_inf, 1, FLOATS | SMALL, boolean=True, attributes={"detect_negative": 1, "detect_positive": 1}),
     "QuickGelu": Row(
         lambda x, alpha: x * sigmoid(x * alpha), 1, FLOATS, attributes={"alpha": 1.702}, domain="com.microsoft"
     ),
@@ -222,6 +225,8 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
     op.require(row.operands is None or len(inputs) == row.operands, f"{len(inputs)} operands")
     for tensor in inputs:
         op.require(tensor.dtype.name in row.dtypes, f"element type {tensor.dtype} is not defined for it")
+    # There is no arithmetic on floats of 8 bits; all of them are floats of 32.
+    inputs = [emitter.cast(tensor, FLOAT) if tensor.dtype.name in SMALL else tensor for tensor in inputs]
     attributes: dict[str, Any] = {name: op.attr(name, default) for name, default in (row.attributes or {}).items()}
 
     def body(*arguments: Scalar) -> Scalar:

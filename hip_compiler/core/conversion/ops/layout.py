@@ -10,7 +10,8 @@ import numpy as np
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.ops.elementwise import FLOATS, NUMBERS
+from hip_compiler.core.conversion.ops.resize_integers import resize_otherwise
 from hip_compiler.core.conversion.ops.shape import normalize_axis
 from hip_compiler.core.conversion.run_time_axes import picked_by_axis
 from hip_compiler.core.conversion.scalars import Scalar
@@ -70,7 +71,7 @@ def _pad(emitter: Emitter, op: OnnxOp, x: Tensor, pads: Sequence[Dim], value: Te
     "Resize",
     since=10,
     how="hip.resize",
-    dtypes=FLOATS | {"uint8", "int8", "int32"},
+    dtypes=NUMBERS | {"bool"},
     limits="a scale that is no whole number, nor one over one, needs extents known at compile time",
 )
 def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
@@ -110,6 +111,8 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
         region = op.input(1)
         op.require(region.size == 2 * len(axes), "no region of interest")
         roi = _spread(emitter, region, [*axes, *(axis + x.rank for axis in axes)], [0.0] * x.rank + [1.0] * x.rank)
+    if x.dtype.name not in FLOATS | {"uint8", "int8", "int32"}:
+        return resize_otherwise(emitter, op, x, shape, factor_tensor, roi, attributes)
     inputs = {"x": x, "scales": factor_tensor, "roi": roi}
     return emitter.hip("hip.resize", inputs, [x.dtype], [shape], **attributes)[0]
 

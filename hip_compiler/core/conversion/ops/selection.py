@@ -13,7 +13,7 @@ from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import Dim, dim, product
 
-INT64 = BY_NAME["int64"]
+INT64, UINT8 = BY_NAME["int64"], BY_NAME["uint8"]
 
 
 def counted(emitter: Emitter, name: str, inputs: dict[str, Tensor | None], **attributes: Any) -> Dim:
@@ -42,10 +42,11 @@ def convert_compress(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.compress", inputs, [x.dtype], [shape], axis=at, flatten=axis is None)[0]
 
 
-@onnx_op("Unique", how="hip.unique", dtypes=NUMBERS)
+@onnx_op("Unique", how="hip.unique", dtypes=NUMBERS | {"bool"})
 def convert_unique(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Different elements or slices, with positions, inverse and counts."""
-    x = op.input(0)
+    given = op.input(0)
+    x = emitter.cast(given, UINT8) if given.dtype.name == "bool" else given
     axis = op.attr("axis")
     at = 0 if axis is None else normalize_axis(op, axis, x.rank)
     place: dict[str, Any] = {"axis": at, "flatten": axis is None}
@@ -57,4 +58,4 @@ def convert_unique(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     made = emitter.hip(
         "hip.unique", {"x": x}, [x.dtype, INT64, INT64, INT64], shapes, sorted=bool(op.attr("sorted", 1)), **place
     )
-    return made[: op.outputs]
+    return [emitter.cast(made[0], given.dtype), *made[1:]][: op.outputs]

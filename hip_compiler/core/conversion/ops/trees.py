@@ -23,7 +23,7 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 def _scores(emitter: Emitter, op: OnnxOp, forest: Forest, targets: int, aggregate: str) -> Tensor:
     """Scores [rows, targets], in double for inputs in double."""
     x = op.input(0)
-    op.require(x.dtype.name in ("float", "double", "int32", "int64"), f"element type {x.dtype}")
+    op.require(x.dtype.name in ("float16", "float", "double", "int32", "int64"), f"element type {x.dtype}")
     op.require(x.rank in (1, 2), f"rank {x.rank}")
     rows = x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0]))
     rows = emitter.cast(rows, DOUBLE if x.dtype.name in ("double", "int64") else FLOAT)
@@ -57,7 +57,9 @@ def convert_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.cast(transformed(emitter, scores, op.attr("post_transform", "NONE")), FLOAT)
 
 
-@onnx_op("TreeEnsemble", domain=DOMAIN, since=5, how="hip.tree_ensemble", dtypes=frozenset({"float", "double"}))
+@onnx_op(
+    "TreeEnsemble", domain=DOMAIN, since=5, how="hip.tree_ensemble", dtypes=frozenset({"float16", "float", "double"})
+)
 def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same with leaves in a list of their own, and nodes that test for membership in sets."""
     targets, forest = op.attr("n_targets", 1), read_forest_of_opset_5(op)
