@@ -6,6 +6,7 @@ runtime for GPUs. What a suite says about the host alone is left out by name.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from hip_compiler.registry.contributions import CallLowering, OpDef
+from tests.device.conftest import SHARE
 from tests.device.operators import MakeHip, call
 from tests.gpu_runtime.harness import RunError
 from tests.kernels import (
@@ -35,7 +37,8 @@ from tests.kernels import (
 )
 from tests.kernels.harness import KernelError, attribute_values
 
-ARCHITECTURE = "gfx1151"
+ARCHITECTURES = ("gfx1151", "gfx90a", "gfx942", "gfx1100", "gfx1201")
+"""Each case runs on one of them, so that every family meets all."""
 SOURCES = (
     *(
         "conv",
@@ -84,8 +87,10 @@ SUITES: dict[ModuleType, tuple[str, ...]] = {
 
 
 @pytest.fixture(autouse=True)
-def on_gpu(make_hip: MakeHip, monkeypatch: pytest.MonkeyPatch) -> None:
+def on_gpu(request: pytest.FixtureRequest, make_hip: MakeHip, monkeypatch: pytest.MonkeyPatch) -> None:
     """Operators run on an emulated GPU."""
+    # The conftest chooses by the remainder of the same number.
+    architecture = ARCHITECTURES[zlib.crc32(request.node.name.encode()) // SHARE % len(ARCHITECTURES)]
 
     def call_op(
         op: OpDef,
@@ -99,7 +104,7 @@ def on_gpu(make_hip: MakeHip, monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(op.lowering, CallLowering)
         try:
             return call(
-                make_hip, ARCHITECTURE, SOURCES, op.lowering.symbol, inputs, outputs, *attribute_values(op, attributes)
+                make_hip, architecture, SOURCES, op.lowering.symbol, inputs, outputs, *attribute_values(op, attributes)
             )
         except RunError as error:
             raise KernelError(error.status, str(error).partition(": ")[2]) from error
