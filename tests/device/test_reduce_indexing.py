@@ -69,7 +69,7 @@ def test_topk(make_hip: MakeHip, largest: int, dtype: Any) -> None:
     ("shape", "k"), [((2, 2500), 3), ((1, 18000), 7), ((1, 1100), 1100), ((3, 1), 1), ((2, 1025), 1024)]
 )
 def test_topk_of_long_rows(make_hip: MakeHip, shape: Any, k: int, architecture: str, dtype: Any, unsigned: int) -> None:
-    """Rows of several runs, of more runs than one pass merges, all of a row; equal elements, zeros of both signs."""
+    """Rows of several runs, of more than one pass merges, and all of a row; equal elements, zeros of both signs."""
     x = draw(shape, dtype)
     if np.dtype(dtype).kind not in "iu":
         x[0, -1], x[0, 0] = np.nan, -0.0
