@@ -1,45 +1,12 @@
 // A program without Python: loads ONNX Runtime and the provider, runs a model with one input and one output of float.
 // Arguments: libonnxruntime, libhip_ep.so, the model, input name, output name, extents ("2x64"), number of runs. The
 // input is read from standard input; the output goes to standard output.
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <dlfcn.h>
-
-#include "ort_abi.h"
-
-static void *const *api;
-
-template <class Result, class... Arguments> static Result call(int number, Arguments... arguments) {
-  return ((Result(*)(Arguments...))api[number])(arguments...);
-}
-
-static void check(OrtStatus *status) {
-  if (!status) return;
-  fprintf(stderr, "%s\n", call<const char *>(2, (const OrtStatus *)status));
-  exit(1);
-}
+#include "client.h"
 
 int main(int, char **words) {
-  void *library = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    fprintf(stderr, "%s\n", dlerror());
-    return 1;
-  }
-  auto base = ((const OrtApiBase *(*)())dlsym(library, "OrtGetApiBase"))();
-  api = (void *const *)base->GetApi(ORT_ABI);
   void *environment = nullptr, *options = nullptr, *session = nullptr, *memory = nullptr;
-  check(call<OrtStatus *>(3, (int)3, "host", &environment));
-  check(call<OrtStatus *>(301, environment, (const char *)"hip", (const char *)words[2]));
-  const OrtEpDevice *const *devices = nullptr, *mine = nullptr;
+  const OrtEpDevice *mine = open_provider(words[1], words[2], &environment);
   size_t count = 0;
-  check(call<OrtStatus *>(303, (const void *)environment, &devices, &count));
-  for (size_t i = 0; i < count; i++)
-    if (!strcmp(call<const char *>(312, devices[i]), "HipExecutionProvider")) mine = devices[i];
-  if (!mine) {
-    fprintf(stderr, "the provider has no device\n");
-    return 1;
-  }
   check(call<OrtStatus *>(10, &options));
   check(call<OrtStatus *>(304, options, environment, (const OrtEpDevice *const *)&mine, (size_t)1, (const char *const *)nullptr,
                           (const char *const *)nullptr, (size_t)0));

@@ -2,27 +2,12 @@
 // the same native artifact by itself. There is no Python in the process. Arguments: libonnxruntime, libhip_ep.so, the
 // context model, the artifact, number of the model's nodes, rounds. Prints the least nanoseconds per node of both, and
 // whether their results are the same bytes.
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <dlfcn.h>
 
+#include "client.h"
 #include "native_model.h"
 
 using namespace hip_ep;
-
-static void *const *api;
-
-template <class Result, class... Arguments> static Result call(int number, Arguments... arguments) {
-  return ((Result(*)(Arguments...))api[number])(arguments...);
-}
-
-static void check(OrtStatus *status) {
-  if (!status) return;
-  fprintf(stderr, "%s\n", call<const char *>(2, (const OrtStatus *)status));
-  exit(1);
-}
 
 static double nanoseconds() {
   timespec time;
@@ -51,21 +36,8 @@ static void run_native(NativeModel &model, int nodes, const float *x) {
 
 int main(int, char **words) {
   int nodes = atoi(words[5]), rounds = atoi(words[6]);
-  void *library = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    fprintf(stderr, "%s\n", dlerror());
-    return 1;
-  }
-  auto base = ((const OrtApiBase *(*)())dlsym(library, "OrtGetApiBase"))();
-  api = (void *const *)base->GetApi(ORT_ABI);
   void *environment = nullptr, *options = nullptr, *session = nullptr, *host = nullptr;
-  check(call<OrtStatus *>(3, (int)3, "overhead", &environment));
-  check(call<OrtStatus *>(301, environment, (const char *)"hip", (const char *)words[2]));
-  const OrtEpDevice *const *devices = nullptr, *mine = nullptr;
-  size_t count = 0;
-  check(call<OrtStatus *>(303, (const void *)environment, &devices, &count));
-  for (size_t i = 0; i < count; i++)
-    if (!strcmp(call<const char *>(312, devices[i]), "HipExecutionProvider")) mine = devices[i];
+  const OrtEpDevice *mine = open_provider(words[1], words[2], &environment);
   check(call<OrtStatus *>(10, &options));
   check(call<OrtStatus *>(24, options, (int)1));
   const char *keys[] = {"num_threads"}, *values[] = {"1"};
