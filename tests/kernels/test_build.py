@@ -45,6 +45,7 @@ ALLOWED_UNDEFINED = {
         "pthread_cond_signal",
         "pthread_cond_wait",
     ),
+    "sched_yield",
     *("pthread_create", "pthread_join", "pthread_mutex_destroy", "pthread_mutex_init", "pthread_mutex_lock"),
     *("pthread_mutex_unlock", "clock_gettime", "getpid", "sched_getaffinity", "sysconf"),
     # mathematics
