@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hip_compiler.cli.output import add_json, print_json, table
+from hip_compiler.errors import ErrorCode, HipCompilerError
 
 if TYPE_CHECKING:
     from hip_compiler.generate.bench import Figure, Measured
@@ -53,6 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from hip_compiler.generate.config import read_config
     from hip_compiler.generate.engines import engines
 
+    for name in ("rounds", "seconds"):
+        if not getattr(arguments, name) > 0:
+            raise HipCompilerError(ErrorCode.USAGE, f"--{name} {getattr(arguments, name)} leaves nothing to measure")
     record = []
     for folder in arguments.folders:
         config = read_config(folder)

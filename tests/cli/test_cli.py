@@ -51,6 +51,12 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
     assert "usage: hip-compiler" in capsys.readouterr().err
 
 
+def test_coverage_of_no_operator_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["coverage", "Softmaxx"]) == 2
+    assert "no operator has 'Softmaxx' in its name" in (printed := capsys.readouterr().err)
+    assert "did you mean 'Softmax'" in printed
+
+
 def test_help_needs_neither_bindings_nor_plugins() -> None:
     code = """
 import sys

@@ -59,6 +59,14 @@ def test_bench_llm_names_the_engines_it_knows(llama: Path, capsys: pytest.Captur
     assert "no engine 'other'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--rounds", "0"], ["--rounds", "-1"], ["--seconds", "nan"], ["--seconds", "-5"]])
+def test_bench_llm_refuses_to_measure_nothing(
+    llama: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench-llm", str(llama), *words]) == 2
+    assert f"{words[0]} {float(words[1]):g} leaves nothing to measure" in capsys.readouterr().err.replace("-5.0", "-5")
+
+
 def test_generate_refuses_other_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", str(tmp_path), "-p", "x"]) == 1
     assert "HIPC0103" in capsys.readouterr().err
