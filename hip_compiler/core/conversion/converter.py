@@ -11,7 +11,7 @@ from hip_compiler.core.conversion.functions import Expansion, function_body
 from hip_compiler.core.conversion.nearest import nearest
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, find_converter
 from hip_compiler.core.conversion.refused import REFUSED
-from hip_compiler.core.conversion.tensors import Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, Tensor
 from hip_compiler.errors import Unsupported
 
 MAX_EXPANSION_DEPTH = 8
@@ -68,8 +68,8 @@ class Converter:
         made = None if converter is None else converter.convert(self.emitter, op)
         if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
-        if any(isinstance(source, TensorList) for source in op.inputs):
-            raise NotSupportedError("an input is a sequence")
+        if any(isinstance(source, Compound) for source in op.inputs):
+            raise NotSupportedError("an input is a sequence or an optional")
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
             raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))

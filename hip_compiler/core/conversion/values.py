@@ -11,7 +11,7 @@ from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
-from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, Packed, Tensor, TensorList
 from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, tensor
 from hip_compiler.core.passes.base import PassContext
@@ -58,11 +58,11 @@ class Values:
         """The SSA value of a tensor; contents known at compile time become an operation here.
 
         Raises:
-            NotSupportedError: a sequence or an empty optional, which has no value at run time.
+            NotSupportedError: a sequence or an optional, which has no value of its own.
         """
-        if isinstance(source, (TensorList, Absent)):
-            kind = "a sequence" if isinstance(source, TensorList) else "an optional"
-            raise NotSupportedError(f"{kind} that is needed at run time: only tensors exist there")
+        if isinstance(source, Compound):
+            kind = "a sequence" if isinstance(source, (TensorList, Packed)) else "an optional"
+            raise NotSupportedError(f"{kind} where a tensor is needed")
         if source.value is None:
             if source.constant is not None:
                 source.value = self._constant_value(source)

@@ -20,7 +20,7 @@ from hip_compiler.core.conversion.run_time_axes import (
 )
 from hip_compiler.core.conversion.scalars import Scalar, literal, where
 from hip_compiler.core.conversion.slices import slice_by_data, stepped
-from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
+from hip_compiler.core.conversion.tensors import Absent, Tensor, constant, symbolic
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY
 from hip_compiler.shapes import Dim, broadcast, dim, product
@@ -67,7 +67,7 @@ def convert_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
 @onnx_op("Identity", how="forwarded", sequences=True)
 def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input itself."""
-    return op.input(0)
+    return op.optional(0) or Absent()
 
 
 @onnx_op("Reshape", how="view")
