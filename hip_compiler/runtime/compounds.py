@@ -57,7 +57,9 @@ def _pack(given: Any, info: CompoundInfo) -> list[np.ndarray]:
     for row, array in zip(layout, arrays, strict=True):
         row[0], row[1 : 1 + array.ndim] = start, array.shape
         start += array.size
-    elements = np.concatenate([array.reshape(-1) for array in arrays]) if arrays else np.empty(0, info.dtype.numpy)
+    flat = [array.reshape(-1) for array in arrays]
+    # Integers of less than a byte come in bytes from `to_array`.
+    elements = np.concatenate(flat or [np.empty(0, np.int8)]).astype(info.dtype.numpy, copy=False)
     return [elements, layout, np.asarray(given is not None)][: len(info.parts)]
 
 

@@ -61,7 +61,7 @@ class CompoundInfo:
     parts: tuple[str, ...]
 
     def __str__(self) -> str:
-        kind = str(self.dtype) + ("" if self.shape is None else f"[{', '.join(str(extent) for extent in self.shape)}]")
+        kind = f"{self.dtype}[{'...' if self.shape is None else ', '.join(map(str, self.shape))}]"
         kind = f"seq({kind})" if self.sequence else kind
         return f"{self.name}: {f'optional({kind})' if self.optional else kind}"
 

@@ -1,4 +1,4 @@
-"""Types of sequences and optionals as text, in the notation of ONNX: `optional(seq(float[5, N]))`."""
+"""Types of sequences and optionals as text: `optional(seq(float[5, N]))`; of unknown rank: `seq(float[...])`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 
 from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
 
-_TENSOR = re.compile(r"(\w+)(?:\[(.*)\])?")
+_TENSOR = re.compile(r"(\w+)\[(.*)\]")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def type_text(proto: onnx.TypeProto) -> str:
     tensor = proto.tensor_type
     name = BY_ONNX[tensor.elem_type].name
     if not tensor.HasField("shape"):
-        return name
+        return f"{name}[...]"
     extents = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim)
     return f"{name}[{', '.join(extents)}]"
 
@@ -53,7 +53,7 @@ def parse_compound(text: str) -> CompoundType | None:
     if match is None or dtype is None or dtype.numpy is None or not (optional or sequence):
         return None
     shape = None
-    if match[2] is not None:
+    if match[2] != "...":
         words = match[2].split(", ") if match[2] else []
         shape = tuple(int(word) if word.isdigit() else word for word in words)
     return CompoundType(sequence, optional, dtype, shape)
