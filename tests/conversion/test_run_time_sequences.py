@@ -90,6 +90,14 @@ CASES = {
         "g (float[N, M] x, int64 size) => (seq(float[N, K]) s) { s = SplitToSequence <axis = 1> (x, size) }",
         tuple({"x": numbers(10).reshape(2, 5), "size": integer(size)} for size in (1, 2, 5, 7)),
     ),
+    "split by sizes": Case(
+        "g (float[N, M] x, int64[P] sizes) => (seq(float[N, K]) s) { s = SplitToSequence <axis = 1> (x, sizes) }",
+        tuple({"x": numbers(10).reshape(2, 5), "sizes": np.array(sizes)} for sizes in ([5], [1, 4], [2, 0, 3])),
+    ),
+    "split by two sizes": Case(
+        "g (float[N] x, int64[2] sizes) => (seq(float[K]) s) { s = SplitToSequence (x, sizes) }",
+        ({"x": A, "sizes": np.array([1, 2])}, {"x": B, "sizes": np.array([2, 0])}),
+    ),
     "split an unknown extent": Case(
         "g (float[N, M] x) => (seq(float[N]) s) { s = SplitToSequence <axis = 1, keepdims = 0> (x) }",
         ({"x": numbers(10).reshape(2, 5)}, {"x": numbers(2).reshape(2, 1)}),
@@ -250,6 +258,13 @@ def test_what_does_not_fit_at_run_time_is_an_error(name: str) -> None:
     graph, at, message = FAILURES[name]
     with hip_compiler.compile(build(graph)) as session, pytest.raises(HipCompilerError, match=message):
         session.run({"s": [A, B], "at": integer(at)})
+
+
+@pytest.mark.parametrize("sizes", [[1, 1], [4], [-1, 4], [4, -1]])
+def test_parts_must_be_all_of_a_tensor(sizes: list[int]) -> None:
+    graph = "g (float[N] x, int64[M] sizes) => (seq(float[K]) s) { s = SplitToSequence (x, sizes) }"
+    with hip_compiler.compile(build(graph)) as session, pytest.raises(HipCompilerError, match="are not all of it"):
+        session.run({"x": A, "sizes": np.array(sizes)})
 
 
 def test_no_tensors_are_not_put_together() -> None:

@@ -88,8 +88,8 @@ REFUSED = {
         "position 2 of a sequence of 2",
     ),
     "sizes": (
-        "g (float[N] x, int64[M] sizes) => (seq(float[K]) s) { s = SplitToSequence (x, sizes) }",
-        "a shape whose length is not known",
+        "g (float[N] x) => (seq(float[K]) s) { i = Constant <value_ints = [4, -1]> ()\n s = SplitToSequence (x, i) }",
+        "a part of -1",
     ),
     "element type": (
         "g (float[N] x) => (seq(float[N]) t) { s = SequenceEmpty <dtype = 7> ()\n t = SequenceInsert (s, x) }",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
+from hip_compiler.core.conversion.loops import Stack, Step, loop
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
 from hip_compiler.core.conversion.regions import is_true
 from hip_compiler.core.conversion.tensors import Maybe, Packed, Tensor, symbolic
@@ -146,31 +147,46 @@ def erase(emitter: Emitter, source: Packed, at: Dim) -> Packed:
     )
 
 
-def split(emitter: Emitter, source: Tensor, axis: int, size: Dim, elements: Tensor, *, keep: bool) -> Packed:
-    """The parts of `size` positions (at least 1) of an axis, the last with what is left.
+def split(
+    emitter: Emitter, source: Tensor, axis: int, count: Dim, size: Callable[[Dim], Dim], *, keep: bool = True
+) -> Packed:
+    """Consecutive parts of a tensor along an axis, which the run fails for unless they are all of it.
 
     Args:
-        elements: elements of all parts, one part after the other.
+        size: extent of the part of a number.
         keep: parts have the axis; else it is of extent 1, and gone.
     """
-    extent, inner = source.shape[axis], product(e for i, e in enumerate(source.shape) if i != axis)
-    count = (extent + size - 1) // size
-    step, whole = emitter.index_value(size), emitter.index_value(extent)
-    volume = emitter.index_value(size * inner)
+    total, extent = (product(source.shape),), source.shape[axis]
+    inner = product(other for i, other in enumerate(source.shape) if i != axis)
+    in_order = all(outer.value == 1 for outer in source.shape[:axis])
 
-    def left(at: Sequence[Any]) -> Any:
-        return arith.minsi(step, arith.subi(whole, arith.muli(at[0], step)))
+    def iterate(number: Dim, states: list[Tensor]) -> Step:
+        (start,) = emitter.run_time_extents(states[0])
+        here = size(number)
+        room = emitter.index_value(extent - start)
+        # Unsigned, so that a negative size is too large.
+        fits = arith.cmpi(arith.CmpIPredicate.ule, emitter.index_value(here), room)
+        emitter.check(fits, "the parts of a tensor are not all of it")
+        shape = tuple(here if i == axis else other for i, other in enumerate(source.shape))
+        kept = shape if keep else (*shape[:axis], *shape[axis + 1 :])
+        row = emitter.reshape(_table([_row(start * inner, kept)]), (dim(COLUMNS),))
+        following = [_scalar(start + here)]
+        if not in_order:
+            starts = [start if i == axis else dim(0) for i in range(source.rank)]
+            part = _flat(emitter, emitter.slice(source, starts, shape, [1] * source.rank))
+            filled = emitter.insert(part, emitter.value(states[1]), 0, start * inner)
+            following.append(Tensor(total, source.dtype, filled))
+        return Step(following, [row])
 
-    column = (count, dim(1))
-    columns = [emitter.iota(column, INT64, lambda at: arith.muli(at[0], volume))]
-    for number, other in enumerate(source.shape):
-        if number == axis and keep:
-            columns.append(emitter.iota(column, INT64, left))
-        elif number != axis:
-            columns.append(emitter.expand(_table([[other]]), column))
-    columns += [emitter.expand(_table([[dim(-1)]]), column)] * (COLUMNS - len(columns))
+    begin = [_scalar(dim(0))]
+    if not in_order:
+        begin.append(Tensor(total, source.dtype, emitter.empty(total, source.dtype)))
+    result = loop(emitter, begin, iterate, trip=count, stacks=[Stack()])
+    (end,) = emitter.run_time_extents(result.states[0])
+    emitter.check_equal(end, extent, "the parts of a tensor are not all of it")
+    elements = _flat(emitter, source) if in_order else result.states[1]
     known = tuple(None if i == axis else e.value for i, e in enumerate(source.shape) if keep or i != axis)
-    return Packed(elements, emitter.concat(columns, 1, (count, dim(COLUMNS))), known)
+    return Packed(elements, result.stacks[0], known)
 
 
 def first_shape(emitter: Emitter, source: Packed, free: int | None) -> list[Dim]:
@@ -219,6 +235,10 @@ def _table(rows: Sequence[Sequence[Dim]]) -> Tensor:
     for number, row in enumerate(rows):
         table[number, :] = row
     return symbolic(table, INT64)
+
+
+def _scalar(number: Dim) -> Tensor:
+    return symbolic(np.array(number, dtype=object), INT64)
 
 
 def _flat(emitter: Emitter, source: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hip_compiler.core.conversion.branches import RanksDifferError, branch
-from hip_compiler.core.conversion.contents import is_extent
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.forms import Agreement, agreed, form_of
 from hip_compiler.core.conversion.loops import LoopResult, Stack, Step, loop
@@ -18,7 +17,7 @@ from hip_compiler.core.conversion.stacking import stacking_loop
 from hip_compiler.core.conversion.tensors import Absent, Tensor, constant, symbolic
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
-from hip_compiler.shapes import Dim, dim
+from hip_compiler.shapes import Dim, dim, not_negative
 
 BOOL, INT64 = BY_NAME["bool"], BY_NAME["int64"]
 
@@ -113,7 +112,7 @@ def _trip(emitter: Emitter, limit: Tensor | None) -> Dim | None:
     if known is not None:
         return dim(max(known, 0))
     # Extents are not negative; numbers read from a tensor may be.
-    return count if limit.contents is not None and is_extent(count) else count.maximum(0)
+    return count if not_negative(count) else count.maximum(0)
 
 
 @onnx_op("Scan", since=9, how="scf.for", limits="ranks of states do not change")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +13,16 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.forms import Agreement, agreed, form_of
 from hip_compiler.core.conversion.loops import LoopResult, Step, loop
 from hip_compiler.core.conversion.onnx_op import OnnxOp, Subgraph, onnx_op
-from hip_compiler.core.conversion.ops.shape import joined, normalize_axis
+from hip_compiler.core.conversion.ops.shape import check_parts, joined, normalize_axis
 from hip_compiler.core.conversion.packed import pack
 from hip_compiler.core.conversion.regions import region_holder
 from hip_compiler.core.conversion.tensors import Absent, Maybe, Packed, Tensor, TensorList, constant, symbolic
-from hip_compiler.core.mlir import arith, ir
+from hip_compiler.core.mlir import arith, ir, tensor
 from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
-from hip_compiler.shapes import Dim, dim, product
+from hip_compiler.shapes import Dim, dim
 
 INT64, BOOL = BY_NAME["int64"], BY_NAME["bool"]
-GONE = "resolved at compile time, or an operation on two tensors: all elements, and where each tensor lies"
+GONE = "resolved at compile time, or on two tensors: elements and layout"
 RANKS = "the number of dimensions of its tensors is known"
 
 
@@ -164,16 +165,18 @@ def _concat_packed(emitter: Emitter, source: Packed, axis: int, *, new: bool) ->
     return loop(emitter, begin, iterate, trip=source.length).states[0]
 
 
-@onnx_op("SplitToSequence", how="views; parts whose number only run time knows in one buffer",
-         limits="the number of sizes is known")  # fmt: skip
+@onnx_op("SplitToSequence", how="views, or one buffer where only run time knows how many parts there are")
 def convert_split(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Consecutive parts of a tensor along an axis; without sizes, one of each position."""
     x, given = op.input(0), op.optional(1)
     axis = normalize_axis(op, op.attr("axis", 0), x.rank)
     extent, keep = x.shape[axis], bool(op.attr("keepdims", 1)) or given is not None
     if given is not None and given.rank == 1:
-        sizes: Sequence[Dim] = emitter.run_time_extents(given)
-        emitter.check_equal(sum(sizes, dim(0)), extent, "SplitToSequence")
+        if given.size is None:
+            table = emitter.value(given)
+            return packed.split(emitter, x, axis, given.shape[0], lambda number: _read(emitter, table, number))
+        sizes = emitter.run_time_extents(given)
+        check_parts(emitter, op, sizes, extent)
         return _parts(emitter, x, axis, sizes, keep=True)
     size = dim(1) if given is None else emitter.run_time_extents(given)[0]
     if size.value is not None and extent.value is not None:
@@ -182,39 +185,25 @@ def convert_split(emitter: Emitter, op: OnnxOp) -> Tensor:
         return _parts(emitter, x, axis, [dim(min(size.value, extent.value - start)) for start in starts], keep=keep)
     positive = arith.cmpi(arith.CmpIPredicate.sgt, emitter.index_value(size), emitter.index_value(dim(0)))
     emitter.check(positive, "SplitToSequence: the size of a part is not positive")
-    return packed.split(emitter, x, axis, size, _split_elements(emitter, x, axis, size), keep=keep)
+    count = (extent + size - 1) // size
+    return packed.split(emitter, x, axis, count, lambda number: size.minimum(extent - number * size), keep=keep)
+
+
+def _read(emitter: Emitter, table: Any, number: Dim) -> Dim:
+    """An element of a vector of integers."""
+    found = tensor.extract(table, [emitter.index_value(number)])
+    return emitter.fresh_symbol(arith.index_cast(ir.IndexType.get(), found), signed=True)
 
 
 def _parts(emitter: Emitter, x: Tensor, axis: int, sizes: Sequence[Dim], *, keep: bool) -> TensorList:
     parts, start = [], dim(0)
     for size in sizes:
-        part = _part(emitter, x, axis, start, size)
-        parts.append(part if keep else emitter.reshape(part, (*x.shape[:axis], *x.shape[axis + 1 :])))
+        starts = [start if i == axis else dim(0) for i in range(x.rank)]
+        shape = tuple(size if i == axis else x.shape[i] for i in range(x.rank))
+        part = emitter.slice(x, starts, shape, [1] * x.rank)
+        parts.append(part if keep else emitter.reshape(part, (*shape[:axis], *shape[axis + 1 :])))
         start = start + size
     return TensorList(parts, x.dtype)
-
-
-def _part(emitter: Emitter, x: Tensor, axis: int, start: Dim, size: Dim) -> Tensor:
-    starts = [start if i == axis else dim(0) for i in range(x.rank)]
-    shape = tuple(size if i == axis else x.shape[i] for i in range(x.rank))
-    return emitter.slice(x, starts, shape, [1] * x.rank)
-
-
-def _split_elements(emitter: Emitter, x: Tensor, axis: int, size: Dim) -> Tensor:
-    """Elements of all parts of a size, one part after the other."""
-    total, extent = (product(x.shape),), x.shape[axis]
-    if all(outer.value == 1 for outer in x.shape[:axis]):
-        return emitter.reshape(x, total)
-    inner = product(other for i, other in enumerate(x.shape) if i != axis)
-
-    def iterate(number: Dim, states: list[Tensor]) -> Step:
-        start = number * size
-        part = _part(emitter, x, axis, start, size.minimum(extent - start))
-        flat = emitter.reshape(part, (product(part.shape),))
-        return Step([Tensor(total, x.dtype, emitter.insert(flat, emitter.value(states[0]), 0, start * inner))])
-
-    begin = [Tensor(total, x.dtype, emitter.empty(total, x.dtype))]
-    return loop(emitter, begin, iterate, trip=(extent + size - 1) // size).states[0]
 
 
 @onnx_op("SequenceMap", since=17, how="the subgraph for every tensor; scf.for where their number is of run time",
