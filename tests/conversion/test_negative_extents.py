@@ -1,4 +1,4 @@
-"""Numbers that make an extent negative, read when the model runs: an error with the node's name, and no memory harmed."""
+"""Numbers that a run reads and that make an extent negative: an error with the node's name, and no memory harmed."""
 
 from __future__ import annotations
 
