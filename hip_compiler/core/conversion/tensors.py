@@ -76,6 +76,13 @@ class Absent(Tensor):
         super().__init__((), BY_NAME["float"])
 
 
+class ScalarOrVector(Tensor):
+    """A vector of one element that stands for a scalar, too: one branch of an If gives this, and the other that.
+
+    Operators that broadcast read both alike. What tells them apart, as the shape does, cannot be compiled.
+    """
+
+
 def constant(array: np.ndarray, dtype: DType, buffer: str | None = None) -> Tensor:
     """A tensor with known contents; ``buffer`` is its key in the constant pool, if it has one."""
     return Tensor(tuple(dim(extent) for extent in array.shape), dtype, contents=array, buffer=buffer)

@@ -14,7 +14,8 @@ from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
-from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.conversion.onnx_op import EITHER
+from hip_compiler.core.conversion.tensors import Absent, ScalarOrVector, Tensor, TensorList
 from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.dialects.hip.define import MAX_RANK
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
@@ -165,6 +166,9 @@ class _FunctionConversion:
             reason = f"{kind}: outputs must be tensors; make those that it holds outputs of their own"
             name = self._output_name(position)
             self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), reason))
+        elif isinstance(result, ScalarOrVector):
+            name = self._output_name(position)
+            self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), EITHER))
         elif result is None:
             assert converter.findings or self.findings or self.context.findings, (
                 "a result without conversion has a finding"

@@ -246,7 +246,7 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
 
 
 def _register(name: str, row: Row) -> None:
-    @onnx_op(name, domain=row.domain, since=row.since, how="linalg.generic", dtypes=row.dtypes)
+    @onnx_op(name, domain=row.domain, since=row.since, how="linalg.generic", dtypes=row.dtypes, broadcasts=True)
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
         return _convert_row(row, emitter, op)
 
@@ -280,7 +280,7 @@ def convert_clip(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(body, [x, *given], x.dtype)
 
 
-@onnx_op("Where", how="linalg.generic")
+@onnx_op("Where", how="linalg.generic", broadcasts=True)
 def convert_where(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Elements of the second or the third input, as the first says."""
     condition, x, y = (op.input(i) for i in range(3))
