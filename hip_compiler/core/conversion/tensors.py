@@ -115,6 +115,13 @@ class Maybe(Compound):
         self.present = present
 
 
+class ScalarOrVector(Tensor):
+    """A vector of one element that stands for a scalar, too: one branch of an If gives this, and the other that.
+
+    Operators that broadcast read both alike. What tells them apart, as the shape does, cannot be compiled.
+    """
+
+
 def constant(array: np.ndarray, dtype: DType, buffer: str | None = None) -> Tensor:
     """A tensor with known contents; ``buffer`` is its key in the constant pool, if it has one."""
     return Tensor(tuple(dim(extent) for extent in array.shape), dtype, contents=array, buffer=buffer)

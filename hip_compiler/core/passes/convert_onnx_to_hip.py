@@ -14,9 +14,9 @@ from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
-from hip_compiler.core.conversion.onnx_op import NotSupportedError
+from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError
 from hip_compiler.core.conversion.ports import Entry, Part, Port, compound_input, compound_output, tensor_port
-from hip_compiler.core.conversion.tensors import Compound, Tensor
+from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.dialects.hip.define import MAX_RANK
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
@@ -177,6 +177,8 @@ class _FunctionConversion:
             return tensor_port(name, Tensor((), BY_NUMPY[_FLOAT32]))
         kind = parse_compound(attributes["onnx.type"].value) if "onnx.type" in attributes else None
         try:
+            if isinstance(result, ScalarOrVector):
+                raise NotSupportedError(EITHER)
             if kind is not None or isinstance(result, Compound):
                 return compound_output(emitter, name, result, kind)
         except NotSupportedError as error:

@@ -64,7 +64,7 @@ def convert_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
     return symbolic(objects(*extents)[window], INT64)
 
 
-@onnx_op("Identity", how="forwarded", sequences=True)
+@onnx_op("Identity", how="forwarded", sequences=True, broadcasts=True)
 def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input itself."""
     return op.optional(0) or Absent()
