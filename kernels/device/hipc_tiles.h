@@ -94,9 +94,11 @@ template <class T, bool MATRIX = has_mma<T>> struct TileSums {
     UNROLL for (int c = 0; c < COLUMNS; c++) at[c].clear();
   }
   __attribute__((device, always_inline)) void add(const T (*left)[PITCH<T>], const T (*right)[PITCH<T>]) {
-    UNROLL for (int d = 0; d < DEPTH; d += 16)
+    UNROLL for (int d = 0; d < DEPTH; d += 16) {
+      Fragment<T> own = load_fragment(&left[row()][d], PITCH<T>);
       UNROLL for (int c = 0; c < COLUMNS; c++)
-        multiply_tile<T>(at[c], &left[row()][d], PITCH<T>, &right[column() + c * 16][d], PITCH<T>);
+        multiply<T>(at[c], own, load_right(&right[column() + c * 16][d], PITCH<T>));
+    }
   }
   __attribute__((device, always_inline)) void put(f32 (*sums)[TILE + 1]) const {
     UNROLL for (int c = 0; c < COLUMNS; c++)
