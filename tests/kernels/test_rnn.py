@@ -66,7 +66,9 @@ class Network:
         return self.act(0, o + po * c) * self.act(2, c), c
 
 
-def make(kind: str, dtype: Any, directions: int, seed: int = 0, batch: int = 3, hidden: int = 6) -> dict[str, np.ndarray]:
+def make(
+    kind: str, dtype: Any, directions: int, seed: int = 0, batch: int = 3, hidden: int = 6
+) -> dict[str, np.ndarray]:
     steps, width, gates = 5, 7, GATES[kind]
     shapes = {
         "x": (steps, batch, width),

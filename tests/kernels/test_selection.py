@@ -91,7 +91,7 @@ def test_unique(shape: tuple[int, ...], axis: int | None, dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float32, np.int8])
 def test_unique_of_many(dtype: Any) -> None:
-    """Several runs of 1,024, the last one short, of numbers at both ends of their type; the first of equal ones is kept."""
+    """Runs of 1,024, the last one short, of numbers at both ends of their type; the first of equal ones is kept."""
     x = (draw((2500,), np.int64) % 700).astype(dtype)
     x[[7, 1600]] = np.finfo(dtype).max if is_float(np.dtype(dtype)) else np.iinfo(dtype).max
     x[[9, 2400]] = np.finfo(dtype).min if is_float(np.dtype(dtype)) else np.iinfo(dtype).min
