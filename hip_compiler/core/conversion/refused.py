@@ -5,7 +5,6 @@ from __future__ import annotations
 ML = "ai.onnx.ml"
 _STRINGS = "it works on strings, which no kernel handles: do it before or after the model"
 _MAPS = "it works on maps, which no kernel handles: take the tensor that it reads as an output"
-_VECTORS = "support vector machines have no conversion"
 
 REFUSED: dict[tuple[str, str], str] = {
     ("", "ImageDecoder"): "pictures are decoded before the model",
@@ -17,8 +16,6 @@ REFUSED: dict[tuple[str, str], str] = {
     (ML, "CastMap"): _MAPS,
     (ML, "DictVectorizer"): _MAPS,
     (ML, "ZipMap"): _MAPS,
-    (ML, "SVMClassifier"): _VECTORS,
-    (ML, "SVMRegressor"): _VECTORS,
     ("com.microsoft", "GemmFloat8"): (
         "only ONNX Runtime's CUDA provider has it, so that no result could be compared: write Cast, MatMul and Mul"
     ),

@@ -192,11 +192,20 @@ def matrix(op: OnnxOp, name: str, rows: int) -> np.ndarray:
     return values.reshape(rows, -1)
 
 
-def linear(emitter: Emitter, x: Tensor, coefficients: np.ndarray, intercepts: Sequence[float]) -> Tensor:
-    """x [rows, features] times coefficients [targets, features], plus intercepts."""
+def as_rows(emitter: Emitter, x: Tensor) -> Tensor:
+    """x [rows, features] as floats; [features] is one row.
+
+    Raises:
+        NotSupportedError: another rank.
+    """
     if x.rank not in (1, 2):
         raise NotSupportedError(f"rank {x.rank}")
-    rows = emitter.cast(x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0])), FLOAT)
+    return emitter.cast(x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0])), FLOAT)
+
+
+def linear(emitter: Emitter, x: Tensor, coefficients: np.ndarray, intercepts: Sequence[float]) -> Tensor:
+    """x [rows, features] times coefficients [targets, features], plus intercepts."""
+    rows = as_rows(emitter, x)
     emitter.check_equal(rows.shape[1], dim(coefficients.shape[1]), "features and coefficients")
     weights = constant(np.ascontiguousarray(coefficients.T), FLOAT)
     bias = constant(np.asarray(intercepts, np.float32), FLOAT) if len(intercepts) else None
