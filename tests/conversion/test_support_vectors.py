@@ -107,7 +107,7 @@ def test_regressor(kernel: str | None, one_class: int) -> None:
         ("SVMClassifier", {"rho": None}, "no rho"),
         ("SVMClassifier", {"prob_a": [1.0]}, "1 prob_a, 0 prob_b"),
         ("SVMClassifier", {"vectors_per_class": [7]}, "for 2 classes"),
-        ("SVMRegressor", {"post_transform": "LOGISTIC"}, "which ONNX Runtime leaves out"),
+        ("SVMRegressor", {"post_transform": "LOGISTIC", "one_class": 1, "n_supports": 7}, "LOGISTIC of one class"),
         ("SVMRegressor", {"n_supports": 3}, "7 coefficients for 3 support vectors"),
     ],
 )

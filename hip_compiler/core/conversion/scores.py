@@ -45,31 +45,39 @@ def label_at(emitter: Emitter, best: Tensor, labels: np.ndarray) -> Tensor:
     return emitter.hip("hip.gather", {"data": constant(labels, INT64), "indices": best}, [INT64], axis=0)[0]
 
 
-def one_score(
-    emitter: Emitter, score: Tensor, labels: np.ndarray, transform: str, *, probability: bool
-) -> tuple[Tensor, Tensor]:
-    """Label and both scores where one score [rows, 1] decides between two classes, as ONNX Runtime has it.
-
-    Args:
-        probability: the score is the second class's probability; otherwise its sign decides.
-    """
-    threshold = 0.5 if probability else 0.0
-    negative, positive = (constant(np.asarray(label), INT64) for label in labels)
+def second_above(emitter: Emitter, score: Tensor, labels: np.ndarray, threshold: float) -> Tensor:
+    """The second of two labels where a score [rows, 1] is above a threshold, else the first."""
 
     def choose(v: Scalar, low: Scalar, high: Scalar) -> Scalar:
         return select(v > threshold, high, low, high)
 
-    chosen = emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), negative, positive], INT64)
-    if transform == "LOGISTIC":
-        other = emitter.elementwise(lambda v: sigmoid(-v), [score], score.dtype)
-        score = emitter.elementwise(sigmoid, [score], score.dtype)
-    elif probability:
-        other = emitter.elementwise(lambda v: 1.0 - v, [score], score.dtype)
-    elif transform in ("NONE", "SOFTMAX", "SOFTMAX_ZERO"):
-        other = emitter.elementwise(lambda v: -v, [score], score.dtype)
-    else:
-        raise NotSupportedError(f"post_transform {transform}")
-    return chosen, emitter.concat([other, score], 1, (score.shape[0], dim(2)))
+    negative, positive = (constant(np.asarray(label), INT64) for label in labels)
+    return emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), negative, positive], INT64)
+
+
+def one_score(
+    emitter: Emitter, score: Tensor, labels: np.ndarray, transform: str, *, threshold: float, of_one: bool
+) -> list[Tensor]:
+    """Label and both scores where one score [rows, 1] decides between two classes, as ONNX Runtime has it.
+
+    Args:
+        threshold: above it, the second class is chosen.
+        of_one: both scores add up to 1, as probabilities do; otherwise to 0.
+    """
+    if transform not in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
+        raise NotSupportedError(f"post_transform {transform} of the one score of two classes")
+
+    def opposite(v: Scalar) -> Scalar:
+        return sigmoid(-v) if transform == "LOGISTIC" else 1.0 - v if of_one else -v
+
+    other = emitter.elementwise(opposite, [score], score.dtype)
+    own = emitter.elementwise(sigmoid, [score], score.dtype) if transform == "LOGISTIC" else score
+    both = emitter.concat([other, own], 1, (score.shape[0], dim(2)))
+    return [second_above(emitter, score, labels, threshold), both]
+
+
+ONE_TARGET = "post_transform holds for one target too, for which ONNX Runtime leaves it out unless it is PROBIT"
+"""What regressors say of the one difference."""
 
 
 def transformed(emitter: Emitter, scores: Tensor, transform: str) -> Tensor:

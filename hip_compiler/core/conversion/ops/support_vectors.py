@@ -11,11 +11,11 @@ import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.ops.elementwise import select, sigmoid
+from hip_compiler.core.conversion.ops.elementwise import select
 from hip_compiler.core.conversion.ops.features import DOMAIN, as_rows, linear
 from hip_compiler.core.conversion.reductions import REDUCTIONS
 from hip_compiler.core.conversion.scalars import Scalar, load, store
-from hip_compiler.core.conversion.scores import class_labels, label_at, labels_of, transformed
+from hip_compiler.core.conversion.scores import ONE_TARGET, class_labels, label_at, labels_of, one_score, transformed
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.core.mlir import ir
 from hip_compiler.dtypes import BY_NAME
@@ -78,12 +78,10 @@ def _kernel(emitter: Emitter, op: OnnxOp, vectors: np.ndarray) -> Tensor:
     return emitter.elementwise(poly if kind == "POLY" else bent, [products], FLOAT)
 
 
-@onnx_op("SVMRegressor", domain=DOMAIN, how="hip.matmul and linalg.generic", limits="post_transform NONE")
+@onnx_op("SVMRegressor", domain=DOMAIN, how="hip.matmul and linalg.generic", limits=ONE_TARGET)
 def convert_svm_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Weighted sums of a kernel's values; for one class 1 above 0, else -1."""
     count, rho, coefficients = op.attr("n_supports", 0), _floats(op, "rho"), _floats(op, "coefficients")
-    transform = op.attr("post_transform", "NONE")
-    op.require(transform == "NONE", f"post_transform {transform}, which ONNX Runtime leaves out")
     op.require(rho.size > 0 and coefficients.size > 0, f"{rho.size} rho and {coefficients.size} coefficients")
     offset = rho[:1].tolist()
     if count > 0:
@@ -93,8 +91,10 @@ def convert_svm_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
         op.ignore("kernel_type", "kernel_params", "support_vectors")
         values = op.input(0)
     scores = linear(emitter, values, coefficients.reshape(1, -1), offset)
+    transform = op.attr("post_transform", "NONE")
     if not op.attr("one_class", 0):
-        return scores
+        return transformed(emitter, scores, transform)
+    op.require(transform == "NONE", f"post_transform {transform} of one class")
     return emitter.elementwise(lambda v: select(v > 0.0, 1.0, -1.0, v), [scores], FLOAT)
 
 
@@ -128,20 +128,10 @@ def convert_svm_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
         scores = emitter.hip("hip.pairwise_coupling", given, [FLOAT], [shape])[0]
         return [chosen, transformed(emitter, scores, transform)][: op.outputs]
     if classes == 2:
-        return [chosen, _both(emitter, op, scores, transform)][: op.outputs]
+        of_one = transform != "NONE"
+        both = one_score(emitter, scores, labels, transform, threshold=0.0, of_one=of_one)[1]
+        return [chosen, both][: op.outputs]
     return [chosen, transformed(emitter, scores, transform)][: op.outputs]
-
-
-def _both(emitter: Emitter, op: OnnxOp, score: Tensor, transform: str) -> Tensor:
-    """Two scores [rows, 2] of the one of two classes; ONNX Runtime takes it for a probability where it leaves it so."""
-    op.require(transform != "PROBIT", f"post_transform {transform} of the one score of two classes")
-
-    def opposite(v: Scalar) -> Scalar:
-        return sigmoid(-v) if transform == "LOGISTIC" else -v if transform == "NONE" else 1.0 - v
-
-    other = emitter.elementwise(opposite, [score], FLOAT)
-    own = transformed(emitter, score, "LOGISTIC") if transform == "LOGISTIC" else score
-    return emitter.concat([other, own], 1, (score.shape[0], dim(2)))
 
 
 def _linear_machine(emitter: Emitter, op: OnnxOp, labels: np.ndarray) -> list[Tensor]:
