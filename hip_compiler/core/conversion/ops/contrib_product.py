@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.conv import convert_conv
-from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.ops.elementwise import FLOATS, SMALL, tanh_gelu
 from hip_compiler.core.conversion.ops.matmul import multiply
+from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
 
 MICROSOFT = "com.microsoft"
+FLOAT = BY_NAME["float"]
 
 _ACTIVATIONS = {
     "": ("none", ()),
@@ -38,6 +42,58 @@ def convert_fused_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
         for name, given, source in (("trans_a", "transA", a), ("trans_b", "transB", b))
     }
     return multiply(emitter, a, b, alpha=op.attr("alpha", 1.0), **flags)
+
+
+GEMM_FLOATS = frozenset({"float8e4m3fn", "float8e5m2", "float16", "bfloat16", "float"})
+_EPILOGUES: dict[str, Callable[[Scalar], Scalar]] = {
+    "": lambda x: x, "NONE": lambda x: x, "RELU": lambda x: x.maximum(0.0), "GELU": tanh_gelu,
+}  # fmt: skip
+"""Activations of GemmFloat8; cuBLASLt, which defines the operator, has gelu by tanh alone."""
+
+
+@onnx_op(
+    "GemmFloat8",
+    domain=MICROSOFT,
+    how="hip.matmul",
+    dtypes=GEMM_FLOATS,
+    limits="rank 2; scales of floats of 8 bits only",
+)
+def convert_gemm_float8(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """activation(alpha * scaleA * scaleB * A' * B' + beta * C) * scaleY, summed and scaled in f32.
+
+    ONNX Runtime has it on CUDA alone, where it is cuBLASLt's product: the scales belong to floats of 8 bits.
+    """
+    a, b, c, dtype = op.input(0), op.input(1), op.optional(2), BY_ONNX[op.attr("dtype", FLOAT.onnx)]
+    beta, activation = op.attr("beta", 0.0), op.attr("activation", "")
+    op.require(b.dtype.name in GEMM_FLOATS and dtype.name in GEMM_FLOATS, f"{b.dtype} to {dtype}")
+    op.require(a.rank == 2 and b.rank == 2, f"operands of ranks {a.rank} and {b.rank}")
+    op.require(activation in _EPILOGUES, f"activation {activation}")
+    scale_a, scale_b, scale_y = (_scale(emitter, op, 3 + i, kind) for i, kind in enumerate((a.dtype, b.dtype, dtype)))
+    flags: dict[str, Any] = {"trans_a": bool(op.attr("transA", 0)), "trans_b": bool(op.attr("transB", 0))}
+    flags["alpha"] = op.attr("alpha", 1.0)
+    total = multiply(emitter, emitter.cast(a, FLOAT), emitter.cast(b, FLOAT), **flags)
+    present = [source for source in (scale_a, scale_b, c if beta else None, scale_y) if source is not None]
+
+    def body(number: Scalar, *rest: Scalar) -> Scalar:
+        parts = iter(rest)
+        for scale in (scale_a, scale_b):
+            number = number if scale is None else number * next(parts)
+        if c is not None and beta:
+            number = number + next(parts).cast(FLOAT) * beta
+        number = _EPILOGUES[activation](number)
+        return number if scale_y is None else number * next(parts)
+
+    return emitter.elementwise(body, [total, *present], dtype, total.shape)
+
+
+def _scale(emitter: Emitter, op: OnnxOp, index: int, dtype: DType) -> Tensor | None:
+    """The scale of a tensor of an element type, as a scalar; None where there is none, or it is one."""
+    scale = op.optional(index)
+    if scale is None or (scale.constant is not None and bool((scale.constant == 1).all())):
+        return None
+    op.require(dtype.name in SMALL, f"a scale of {dtype}")
+    op.require(scale.dtype is FLOAT and scale.size == 1, "a scale that is no scalar of float")
+    return emitter.reshape(scale, ())
 
 
 @onnx_op(
