@@ -18,6 +18,7 @@ from hip_compiler.shapes import Dim, dim
 
 INT32 = BY_NAME["int32"]
 BOOL = BY_NAME["bool"]
+FLOAT = BY_NAME["float"]
 DOUBLE = BY_NAME["double"]
 _FUSED = frozenset({"float", "float16"})
 """Element types of ONNX's Attention that the kernel takes. The function body rounds bfloat16 after every step, and that
@@ -28,7 +29,7 @@ is what ONNX's own test data hold."""
     "Attention",
     since=23,
     how="hip.kv_append, hip.attention; function body for outputs of scores",
-    limits="the number and the size of heads are known at compile time",
+    limits="the number and the size of heads are known at compile time; keys and values of one element type",
 )
 def convert_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] | None:
     """Attention over [batch, head, position, size] or [batch, position, heads * size]. Outputs: y, present k and v."""
@@ -45,6 +46,8 @@ def convert_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] |
     ):
         return None
     op.ignore("qk_matmul_output_mode")
+    if mask is not None and mask.dtype is not BOOL and mask.dtype.name not in HALVES:
+        mask = emitter.cast(mask, FLOAT)  # numbers of any type are added to the scores
     heads, shared = (_heads(op, x, name) for x, name in ((q, "q_num_heads"), (k, "kv_num_heads")))
     size, v_size = _size(op, q, heads), _size(op, v, shared)
     op.require((past_k is None) == (past_v is None), "a past of keys without one of values, or the reverse")
