@@ -83,7 +83,7 @@ def operators_page() -> str:
     lines += [
         "## Not compiled",
         "",
-        "Strings, maps and sequences of unknown length have no kernels; a model that needs them is refused with a",
+        "Strings and maps have no kernels; a model that needs them is refused with a",
         "report that names every such node.",
         "",
         "| operator | reason |",

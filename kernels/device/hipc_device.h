@@ -108,6 +108,14 @@ DEVICE i64 quotient(i64 a, i64 b) {
   }
   return (i64)found;
 }
+// The greater one; the other where one is NaN. In one instruction.
+DEVICE f32 greater(f32 a, f32 b) {
+#if defined(HIPC_AMD)
+  return __builtin_amdgcn_fmed3f(a, b, __builtin_inff());
+#else
+  return __nvvm_fmax_f(a, b);
+#endif
+}
 template <class To, class From> DEVICE To bit_cast(From from) { return __builtin_bit_cast(To, from); }
 
 template <class A, class B> struct same { static constexpr bool value = false; };
@@ -221,6 +229,15 @@ template <u32 MASK, class T> DEVICE T exchange(T value) {
   } else {
     return (T)exchange_bits<MASK>((u32)value);
   }
+}
+// Whether it is so on a lane of the wave at least; all of them must be active.
+DEVICE bool any_lane(bool value) {
+#if !defined(HIPC_AMD)
+  return __nvvm_vote_any_sync(~0u, value);
+#else
+  if constexpr (WAVE == 64) return __builtin_amdgcn_ballot_w64(value) != 0;
+  else return __builtin_amdgcn_ballot_w32(value) != 0;
+#endif
 }
 // The value of lane `source`.
 DEVICE u32 from_lane(u32 value, u32 source) {

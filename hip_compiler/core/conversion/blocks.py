@@ -132,7 +132,8 @@ class RegionSubgraph:
         conversion, findings = self._conversion, self._conversion.converter.findings
         before = len(findings)
         outer = conversion.tensors
-        conversion.tensors = outer.new_child(dict(zip(self._block.arguments, inputs, strict=True)))
+        given = (None if isinstance(source, Absent) else source for source in inputs)
+        conversion.tensors = outer.new_child(dict(zip(self._block.arguments, given, strict=True)))
         try:
             results = conversion.run(self._block)
         finally:

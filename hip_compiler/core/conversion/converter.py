@@ -13,7 +13,7 @@ from hip_compiler.core.conversion.mixed_types import refuse_mixed_types
 from hip_compiler.core.conversion.nearest import nearest
 from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError, OnnxOp, SubgraphError, find_converter
 from hip_compiler.core.conversion.refused import REFUSED
-from hip_compiler.core.conversion.tensors import ScalarOrVector, Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.errors import Unsupported
 
@@ -89,8 +89,8 @@ class Converter:
         made = None if converter is None else converter.convert(self.emitter, op)
         if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
-        if any(isinstance(source, TensorList) for source in op.inputs):
-            raise NotSupportedError("an input is a sequence")
+        if any(isinstance(source, Compound) for source in op.inputs):
+            raise NotSupportedError("an input is a sequence or an optional")
         if (op.domain, op.op) in _OF_INT64:
             at = _OF_INT64[op.domain, op.op]
             op = replace(op, inputs=[*op.inputs[:at], self.emitter.cast(op.input(at), INT64), *op.inputs[at + 1 :]])

@@ -147,7 +147,7 @@ class _GraphSubgraph:
         graph = self._graph
         values = self._values.new_child({})
         for info, source in zip(graph.input, inputs, strict=True):
-            values[info.name] = source
+            values[info.name] = None if isinstance(source, Absent) else source
         for tensor in graph.initializer:
             array = onnx.numpy_helper.to_array(tensor)
             values[tensor.name] = constant(array, BY_NUMPY[array.dtype])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
-from hip_compiler.core.conversion.tensors import TensorList
+from hip_compiler.core.conversion.tensors import Compound
 from hip_compiler.core.frontend.schema import schema_of
 
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
@@ -25,7 +25,7 @@ def refuse_mixed_types(op: OnnxOp) -> None:
     for position, source in enumerate(op.inputs):
         formal = formals[min(position, len(formals) - 1)]
         mixed = formal.option == _VARIADIC and not formal.is_homogeneous
-        if source is None or isinstance(source, TensorList) or mixed or "(" in formal.type_str:
+        if source is None or isinstance(source, Compound) or mixed or "(" in formal.type_str:
             continue
         first, name = bound.setdefault(formal.type_str, (position, source.dtype.name))
         if source.dtype.name != name:

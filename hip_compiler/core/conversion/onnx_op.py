@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hip_compiler.core.conversion.tensors import ScalarOrVector, Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.errors import Unsupported
 from hip_compiler.shapes import Dim
 
@@ -156,7 +156,7 @@ class Converter:
         dtypes: element types of its first input, checked before it is converted; None: those that ONNX defines it
             for, without strings and complex numbers.
         limits: what of the operator is refused, as a sentence's end: "at most 5 dimensions".
-        sequences: it takes sequences (`TensorList`), too.
+        sequences: it takes sequences and optionals (`Compound`), too.
         broadcasts: a scalar and a vector of one element are the same to it (`ScalarOrVector`).
     """
 
@@ -173,8 +173,8 @@ class Converter:
 
     def refusal(self, op: OnnxOp) -> str | None:
         """Why an instance is refused for the kinds of its inputs; None where it is not."""
-        if not self.sequences and any(isinstance(source, TensorList) for source in op.inputs):
-            return "an input is a sequence"
+        if not self.sequences and any(isinstance(source, Compound) for source in op.inputs):
+            return "an input is a sequence or an optional"
         first = op.optional(0)
         if self.dtypes is None or first is None or first.dtype.name in self.dtypes:
             return None
