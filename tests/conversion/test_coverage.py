@@ -129,14 +129,19 @@ def version_of(model: onnx.ModelProto, domain: str) -> Any:
 def misstated(row: Coverage, schema: Any, model: onnx.ModelProto) -> str:
     """What a row says of element types and is not so; empty where all is."""
     allowed = {text[7:-1] for text in schema.inputs[0].types if text.startswith("tensor(")}
-    tried = [name for name in NUMBERS if name in row.dtypes or name in allowed]
+    tried = [name for name in TYPES if name in row.dtypes or name in allowed]
+    if row.operator in OF_THEIR_ATTRIBUTES:
+        tried.remove("string")
     reasons = refusals(retyped(model, schema, tried))
-    wrong = [f"{name} is refused: {reasons[name]}" for name in row.dtypes if name in reasons]
+    wrong = [f"{name} is refused: {reasons[name]}" for name in tried if name in row.dtypes and name in reasons]
     wrong += [f"{name} compiles" for name in tried if name not in reasons and name not in row.dtypes]
     return "; ".join(wrong)
 
 
-NUMBERS = [dtype.name for dtype in BY_NAME.values() if dtype.kind not in ("string", "complex")]
+OF_THEIR_ATTRIBUTES = ("TfIdfVectorizer",)
+"""Operators that take strings where an attribute has strings; test_strings.py has them."""
+
+TYPES = [dtype.name for dtype in BY_NAME.values() if dtype.kind != "complex"]
 
 
 def test_every_operator_of_onnx_is_compiled_or_refused_with_a_reason() -> None:
