@@ -16,9 +16,14 @@ OpaqueKind = Literal["floordiv", "mod", "max", "min", "broadcast"]
 
 @dataclass(frozen=True, order=True)
 class Symbol:
-    """A non-negative extent known at run time only: a `dim_param`, or one made for an unnamed dimension."""
+    """An extent known at run time only: a `dim_param`, or one made for an unnamed dimension.
+
+    Attributes:
+        signed: it is a number that the run reads, which may turn out to be negative.
+    """
 
     name: str
+    signed: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -143,9 +148,9 @@ def dim(value: Dim | int) -> Dim:
     return Dim((((), int(value)),) if value else ())
 
 
-def symbol(name: str) -> Dim:
+def symbol(name: str, *, signed: bool = False) -> Dim:
     """The extent of a named symbol."""
-    return _atom(Symbol(name))
+    return _atom(Symbol(name, signed))
 
 
 def shape(extents: Iterable[Dim | int | str]) -> Shape:
@@ -180,6 +185,17 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
     if b.value is not None:
         return b
     return _atom(Opaque("broadcast", a, b))
+
+
+def not_negative(extent: Dim) -> bool:
+    """Whether an extent cannot be negative: a sum of products of extents, without numbers that the run reads."""
+    return all(factor > 0 and all(map(_atom_not_negative, atoms)) for atoms, factor in extent.terms)
+
+
+def _atom_not_negative(atom: Atom) -> bool:
+    if isinstance(atom, Opaque) and atom.kind == "max":
+        return not_negative(atom.a) or not_negative(atom.b)
+    return not any(found.signed for found in _atom(atom).symbols())
 
 
 def limits(limited: Dim, extent: Dim) -> bool:

@@ -126,8 +126,8 @@ def _generate(part: Path, cpu: str, features: Sequence[str]) -> Path:
     return target
 
 
-def _generate_all(parts: Mapping[str, Sequence[Path]], levels: Sequence[Level], out: Path) -> dict[str, Path]:
-    """Archives of machine code, by level name: models that are loaded on a level share it."""
+def _generate_all(parts: Mapping[str, Sequence[Path]], levels: Sequence[Level]) -> dict[str, list[Path]]:
+    """Machine code of every source, by level name."""
     cpus = {"armv8-a": "generic", "armv8.2-a": "generic", "armv8.6-a": "generic"}
     missing = [
         (part, cpus.get(level.cpu, level.cpu), level.features)
@@ -141,9 +141,7 @@ def _generate_all(parts: Mapping[str, Sequence[Path]], levels: Sequence[Level], 
         with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
             for job in [pool.submit(_generate, *arguments) for arguments in missing]:
                 job.result()
-    return {
-        name: _archive([object_of(part) for part in files], out / f"host-{name}.a") for name, files in parts.items()
-    }
+    return {name: [object_of(part) for part in files] for name, files in parts.items()}
 
 
 def _archive(objects: Sequence[Path], target: Path) -> Path:
@@ -188,7 +186,9 @@ def build_native(
     with alone(out):
         parts = compile_all(sources, out, chosen, (INCLUDE,), arch, compiler)
         built = link_all(parts, out, "host", EXPORT_PREFIX)
-        generated = _generate_all(parts, chosen, out)
+        objects = _generate_all(parts, chosen)
+        # Models that are loaded on a level share its machine code.
+        archives = {name: _archive(found, out / f"host-{name}.a") for name, found in objects.items()}
     gpu = build_gpu(out, arch, compiler)
     build_functions(DEVICE / "math.cpp", out, compiler)
     gpus = gpu_architectures() if gpus is None else gpus
@@ -206,7 +206,7 @@ def build_native(
                 "name": level.name,
                 "arch": arch,
                 "file": built[level.name].name,
-                "archive": generated[level.name].name,
+                "archive": archives[level.name].name,
                 "requires": list(level.requires),
             }
             for level in chosen
@@ -222,43 +222,36 @@ def build_native(
 
 
 def build_shared(out: Path, level: Level | None = None, sources: Sequence[Path] | None = None) -> Path:
-    """Build the host runtime as a shared library, from the same kind of bitcode; for tests.
+    """Build the host runtime as a shared library, of the objects that the archives hold; for tests.
 
     Args:
-        out: folder for `libhipc-LEVEL-DIGEST.so`.
+        out: folder for `libhipc-STEM-LEVEL-DIGEST.so`.
         level: level; the strongest that this machine runs when not given.
         sources: the part of the runtime to build; all of it when not given.
     """
     level = level or native_level()
     compiler = find_compiler()
-    stem = "host" if sources is None else "part"
     chosen = runtime_sources() if sources is None else sources
-    bitcode = build_bitcode(chosen, out, (level,), compiler=compiler, stem=stem)[level.name]
-    name = f"libhipc-{stem}-{level.name}"
-    library = out / f"{name}-{hashlib.sha256(bitcode.read_bytes()).hexdigest()[:24]}.so"
-    with alone(out / ".objects"):
+    stem = f"libhipc-{'host' if sources is None else 'part'}-{level.name}"
+    with alone(out):
+        parts = compile_all(chosen, out, (level,), (INCLUDE,), host_architecture(), compiler)
+        objects = _generate_all(parts, (level,))[level.name]
+        # Their names say what they hold.
+        digest = hashlib.sha256("\n".join(path.name for path in objects).encode()).hexdigest()[:24]
+        library = out / f"{stem}-{digest}.so"
         if not library.exists():
-            _link_shared(compiler, bitcode, library)
-        for old in out.glob(f"{name}-*.so"):
-            if old != library and re.fullmatch(r"[0-9a-f]{24}", old.stem.removeprefix(f"{name}-")):
+            _link_shared(compiler, objects, library)
+        for old in out.glob(f"{stem}-*.so"):
+            if old != library and re.fullmatch(r"[0-9a-f]{24}", old.stem.removeprefix(f"{stem}-")):
                 old.unlink(missing_ok=True)
     return library
 
 
-def _link_shared(compiler: Compiler, bitcode: Path, library: Path) -> None:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_bitcode(bitcode.read_bytes())
-    machine = llvm.Target.from_triple(module.triple).create_target_machine(opt=3, reloc="pic", codemodel="default")
+def _link_shared(compiler: Compiler, objects: Sequence[Path], library: Path) -> None:
     private = library.with_suffix(f".{os.getpid()}.tmp")
-    private_object = library.with_suffix(f".{os.getpid()}.o")
-    private_object.write_bytes(machine.emit_object(module))
     target = ["-target", f"{host_architecture()}-linux-gnu"] if compiler.is_zig else []
-    command = [*compiler.command, *target, "-shared", str(private_object), "-o", str(private), "-lm", "-lpthread"]
+    command = [*compiler.command, *target, "-shared", *map(str, objects), "-o", str(private), "-lm", "-lpthread"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    private_object.unlink()
     if result.returncode != 0:
         raise HipCompilerError(
             ErrorCode.NOT_BUILT, "the host runtime does not link", details=result.stderr.strip().splitlines()[:40]

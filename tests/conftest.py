@@ -6,6 +6,14 @@ import os
 
 import pytest
 
+from tests.kernels.harness import CACHE, share_objects
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test, and once: what tests build begins with what the package was built of."""
+    if not hasattr(config, "workerinput"):
+        share_objects(CACHE)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def reports_of_failures(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -54,11 +54,12 @@ def operators_page() -> str:
     """Table of every operator that can be compiled, and of those that are not, with the reason."""
     groups = [f"{word}: {', '.join(members)}." for word, members in GROUPS.items()]
     rows = coverage()
+    compiled = len({(row.domain, row.operator) for row in rows})
     lines = [
         "# Operators",
         "",
         NOTE.format(source="the converters under hip_compiler/core/conversion/ops"),
-        f"{len(rows)} operators can be compiled, for the host and for GPUs. The column of element types is about the",
+        f"{compiled} operators can be compiled, for the host and for GPUs. The column of element types is about the",
         "first input, or about the result where there is none; other element types are refused before anything is",
         "compiled.",
         "`hip-compiler coverage` prints the same table, with `--json` for programs.",
@@ -82,7 +83,7 @@ def operators_page() -> str:
     lines += [
         "## Not compiled",
         "",
-        "Strings, maps and sequences of unknown length have no kernels; a model that needs them is refused with a",
+        "Strings and maps have no kernels; a model that needs them is refused with a",
         "report that names every such node.",
         "",
         "| operator | reason |",

@@ -11,26 +11,29 @@ import numpy as np
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.names import listing, nearest
-from hip_compiler.runtime import TensorInfo
+from hip_compiler.runtime import CompoundInfo, TensorInfo, ValueInfo
 
 
-def read_feeds(words: Sequence[str], inputs: Sequence[TensorInfo]) -> dict[str, np.ndarray[Any, Any]]:
-    """Arrays by input name from ``NAME=FILE.npy`` and ``FILE.npz`` arguments.
+def read_feeds(words: Sequence[str], inputs: Sequence[ValueInfo]) -> dict[str, Any]:
+    """Feeds by input name from ``NAME=FILE.npy`` and ``FILE.npz`` arguments; ``NAME=FILE.npz`` is a sequence.
 
     Raises:
         HipCompilerError: `HIPC0001`, an argument of another form; `HIPC0700`, a file that cannot be read or a name
             that is no input.
     """
-    feeds: dict[str, np.ndarray[Any, Any]] = {}
+    feeds: dict[str, Any] = {}
     for word in words:
         name, separator, file = word.rpartition("=")
         if word.endswith(".npz") and not separator:
             feeds.update(dict(_load(Path(word)).items()))
         elif separator and name:
-            feeds[name] = _load(Path(file))
+            loaded = _load(Path(file))
+            feeds[name] = list(loaded.values()) if file.endswith(".npz") else loaded
         else:
             raise HipCompilerError(
-                ErrorCode.USAGE, f"--input {word} is neither NAME=FILE.npy nor FILE.npz", hint="--input x=x.npy"
+                ErrorCode.USAGE,
+                f"--input {word} is neither NAME=FILE.npy nor FILE.npz",
+                hint="--input x=x.npy; --input s=s.npz for a sequence of its arrays",
             )
     known = [info.name for info in inputs]
     for name in feeds:
@@ -55,14 +58,18 @@ def read_extents(words: Sequence[str]) -> dict[str, int]:
     return extents
 
 
-def random_feed(info: TensorInfo, extents: Mapping[str, int], draw: np.random.Generator) -> np.ndarray[Any, Any]:
-    """A random array that fits an input: normal floats, integers 0 to 9, random truth values.
+def random_feed(info: ValueInfo, extents: Mapping[str, int], draw: np.random.Generator) -> Any:
+    """A random array that fits an input: normal floats, integers 0 to 9, random truth values. A sequence has two.
 
     Symbols without an extent are 1.
 
     Raises:
         HipCompilerError: `HIPC0700`, an element type without random values.
     """
+    if isinstance(info, CompoundInfo):
+        member = TensorInfo(info.name, info.dtype, info.shape or ())
+        arrays = [random_feed(member, extents, draw) for _ in range(2)]
+        return arrays if info.sequence else arrays[0]
     shape = tuple(extent if isinstance(extent, int) else extents.get(extent, 1) for extent in info.shape)
     dtype = info.dtype.numpy
     if dtype is None or info.dtype.kind == "complex":
@@ -74,6 +81,17 @@ def random_feed(info: TensorInfo, extents: Mapping[str, int], draw: np.random.Ge
     if info.dtype.kind == "bool":
         return draw.integers(0, 2, shape).astype(dtype)
     return draw.integers(0, 10, shape).astype(dtype)
+
+
+def flat(outputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Outputs as arrays: those of a sequence are ``NAME[0]``, ``NAME[1]``; what an optional lacks is left out."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for name, value in outputs.items():
+        if isinstance(value, list):
+            arrays.update((f"{name}[{number}]", array) for number, array in enumerate(value))
+        elif value is not None:
+            arrays[name] = value
+    return arrays
 
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

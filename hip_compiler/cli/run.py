@@ -19,7 +19,12 @@ HELP = "Run an ONNX model or an artifact on given or random inputs."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="ONNX file, or artifact")
     parser.add_argument(
-        "-i", "--input", action="append", default=[], metavar="NAME=FILE", help="NAME=FILE.npy or FILE.npz; repeatable"
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="NAME=FILE.npy, FILE.npz, or NAME=FILE.npz for a sequence; repeatable",
     )
     parser.add_argument(
         "-d", "--dim", action="append", default=[], metavar="NAME=N", help="extent of a symbol for random inputs"
@@ -37,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     import numpy as np
 
-    from hip_compiler.cli.feeds import random_feed, read_extents, read_feeds, write_npz
+    from hip_compiler.cli.feeds import flat, random_feed, read_extents, read_feeds, write_npz
 
     start = time.perf_counter()
     extents = read_extents(arguments.dim)
@@ -53,9 +58,10 @@ def execute(arguments: argparse.Namespace) -> int:
             start = time.perf_counter()
             outputs = session.run(feeds)
             seconds.append(time.perf_counter() - start)
+    arrays = flat(outputs)
     if arguments.save is not None:
-        write_npz(arguments.save, outputs)
-    rows = [_summary(name, array) for name, array in outputs.items()]
+        write_npz(arguments.save, arrays)
+    rows = [_summary(name, array) for name, array in arrays.items()]
     times = {"ready": loaded, "first_run": seconds[0], "median_run": float(np.median(seconds))}
     if arguments.json:
         print_json({"seconds": times, "outputs": rows})

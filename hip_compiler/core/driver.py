@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata as distributions
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
 from hip_compiler.runtime.cpu import NATIVE, named
 from hip_compiler.runtime.loader import machine_code
-from hip_compiler.runtime.metadata import pairs, tensors
+from hip_compiler.runtime.metadata import compounds, pairs, tensors
 
 INTERFACE = "hip.interface"
 FORMATS = ("bitcode", "native")
@@ -177,10 +178,11 @@ def _metadata(module: Any, passes: PassContext, registry: Registry, architecture
         inputs=tensors(interface["inputs"]),
         outputs=tensors(interface["outputs"]),
         shared=pairs(interface.get("shared", [])),
+        compounds=compounds(interface.get("compounds", [])),
         opt_level=passes.options.opt_level,  # type: ignore[arg-type]
         libraries=tuple(str(find_library(library)) for library in registry.libraries(passes.target.name)),
         arena=passes.reports.get("arena", {}),
-        toolchain=_versions(),
+        toolchain=dict(_versions()),
         plugins_used={
             record.id: f"{record.distribution} {record.version}"
             for record in registry.plugins
@@ -191,6 +193,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry, architecture
     )
 
 
+@cache
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for name in _TOOLCHAIN:

@@ -42,7 +42,7 @@ class Decoder:
         self.length = 0
         self._head_size = config.head_size
         self._logits = config.logits
-        self._infos = {info.name: info for info in session.inputs}
+        self._infos = {info.name: info for info in session.metadata.inputs}
         self._names = {role: config.inputs[role] for role in ROLES if config.inputs.get(role) in self._infos}
         states = {past: present for past, present in config.states.items() if past in self._infos}
         _check_interface(session, config, set(self._names.values()) | states.keys())
@@ -119,10 +119,10 @@ def _check_interface(session: Session, config: ModelConfig, fed: set[str]) -> No
     missing = [name for name in (config.inputs.get("input_ids", "input_ids"),) if name not in fed]
     if missing:
         raise refused(f"the graph has no input '{missing[0]}'", hint="only graphs that take tokens are run here")
-    strange = [info.name for info in session.inputs if info.name not in fed]
+    strange = [info.name for info in session.metadata.inputs if info.name not in fed]
     if strange:
         raise refused(f"the graph's input '{strange[0]}' is for nothing that the folder's description names")
-    outputs = {info.name for info in session.outputs}
+    outputs = {info.name for info in session.metadata.outputs}
     for name in (config.logits, *(present for past, present in config.states.items() if past in fed)):
         if name not in outputs:
             raise refused(f"the graph has no output '{name}'")

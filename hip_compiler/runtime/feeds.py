@@ -11,10 +11,10 @@ import numpy as np
 from hip_compiler.dtypes import stored
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime.dlpack import from_dlpack
-from hip_compiler.runtime.metadata import TensorInfo
+from hip_compiler.runtime.metadata import TensorInfo, ValueInfo
 
 
-def check_names(given: Mapping[str, Any], infos: Sequence[TensorInfo]) -> None:
+def check_names(given: Mapping[str, Any], infos: Sequence[ValueInfo]) -> None:
     """Every input is given, and nothing else.
 
     Raises:
@@ -104,7 +104,7 @@ def _spelling(dtype: np.dtype[Any]) -> str:
     return f"ml_dtypes.{dtype.name}" if dtype.kind == "V" else f"numpy.{dtype.name}"
 
 
-def _interface(infos: Sequence[TensorInfo]) -> str:
+def _interface(infos: Sequence[ValueInfo]) -> str:
     return "the model takes " + "; ".join(str(info) for info in infos) if infos else "the model takes no input"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
 from hip_compiler.errors import ErrorCode, HipCompilerError
@@ -34,6 +34,40 @@ class TensorInfo:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(str(extent) for extent in self.shape)}]"
+
+
+@dataclass(frozen=True)
+class CompoundInfo:
+    """An input or output that is a sequence of tensors, an optional tensor, or an optional sequence.
+
+    The program knows its parts: all elements in one vector; int64 [tensors, 9], where each tensor begins in it, its
+    extents, and -1 in the columns that are left; for an optional sequence, whether it is there. An optional tensor is
+    a sequence of at most one.
+
+    Attributes:
+        name: name in the model.
+        sequence: it is a sequence, or an optional one.
+        optional: it may be absent.
+        dtype: element type of the tensors.
+        shape: extents of the tensors; a string is an extent that every tensor may have differently. None: not known.
+        parts: names of its tensors among the inputs or outputs of the program.
+    """
+
+    name: str
+    sequence: bool
+    optional: bool
+    dtype: DType
+    shape: tuple[int | str, ...] | None
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        kind = f"{self.dtype}[{'...' if self.shape is None else ', '.join(map(str, self.shape))}]"
+        kind = f"seq({kind})" if self.sequence else kind
+        return f"{self.name}: {f'optional({kind})' if self.optional else kind}"
+
+
+ValueInfo: TypeAlias = TensorInfo | CompoundInfo
+"""What the user gives to a model, or gets from it."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +104,7 @@ class Metadata:
         plugins_used: plugins that took part in the compilation: distribution and version, by plugin id.
         ops: how many operations of each kind the program has.
         shared: pairs of an input and an output that may be one buffer: the run appends to it in place.
+        compounds: sequences and optionals, whose parts are among the inputs and outputs.
         model: the generated code; filled in when the artifact is published.
         runtime: the runtime that the target brings, or the name of the one of this package that it needs.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
@@ -89,6 +124,7 @@ class Metadata:
     plugins_used: Mapping[str, str] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()
+    compounds: tuple[CompoundInfo, ...] = ()
     model: BitcodeFile = BitcodeFile("model.bc", "")
     runtime: BitcodeFile | str = HOST_RUNTIME
     plugins: tuple[BitcodeFile, ...] = ()
@@ -124,6 +160,7 @@ class Metadata:
             "plugins_used": dict(self.plugins_used),
             "ops": dict(self.ops),
             "shared": [list(pair) for pair in self.shared],
+            "compounds": [_compound_to_json(info) for info in self.compounds],
         }
         return json.dumps(document, indent=2) + "\n"
 
@@ -151,6 +188,7 @@ class Metadata:
                 plugins_used=dict(document["plugins_used"]),
                 ops=dict(document["ops"]),
                 shared=pairs(document.get("shared", [])),
+                compounds=compounds(document.get("compounds", [])),
                 model=_bitcode(document["model"]),
                 runtime=runtime if isinstance(runtime, str) else _bitcode(runtime),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
@@ -188,6 +226,35 @@ def pairs(entries: Any) -> tuple[tuple[str, str], ...]:
     return tuple((first, second) for first, second in map(_words, entries))
 
 
+def compounds(entries: Sequence[Mapping[str, Any]]) -> tuple[CompoundInfo, ...]:
+    """Sequences and optionals from JSON, the dtype by ONNX name or number.
+
+    Raises:
+        ValueError, KeyError, TypeError: an entry of another form.
+    """
+    found = []
+    for entry in entries:
+        shape = entry["shape"]
+        known = _tensor({**entry, "shape": shape or []})
+        found.append(
+            CompoundInfo(
+                name=known.name,
+                sequence=bool(entry["sequence"]),
+                optional=bool(entry["optional"]),
+                dtype=known.dtype,
+                shape=None if shape is None else known.shape,
+                parts=_words(entry["parts"]),
+            )
+        )
+    return tuple(found)
+
+
+def values_of(infos: Sequence[TensorInfo], compounds: Sequence[CompoundInfo]) -> tuple[ValueInfo, ...]:
+    """The inputs or outputs of a model, from those of its program: one for all parts of a sequence or an optional."""
+    owners = {part: info for info in compounds for part in info.parts}
+    return tuple(dict.fromkeys(owners.get(info.name, info) for info in infos))
+
+
 def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
     word = entry["dtype"]
     dtype = BY_ONNX.get(word) if isinstance(word, int) else BY_NAME.get(word)
@@ -202,6 +269,11 @@ def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
 
 def _tensor_to_json(info: TensorInfo) -> dict[str, Any]:
     return {"name": info.name, "dtype": info.dtype.name, "shape": list(info.shape)}
+
+
+def _compound_to_json(info: CompoundInfo) -> dict[str, Any]:
+    shape = None if info.shape is None else list(info.shape)
+    return {**vars(info), "dtype": info.dtype.name, "shape": shape, "parts": list(info.parts)}
 
 
 def _bitcode(entry: Mapping[str, Any]) -> BitcodeFile:

@@ -18,11 +18,12 @@ from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
 from hip_compiler.runtime.artifact import Artifact
 from hip_compiler.runtime.binding import Binding
+from hip_compiler.runtime.compounds import pack_feeds, unpack_outputs
 from hip_compiler.runtime.device_array import DeviceArray
 from hip_compiler.runtime.device_binding import DeviceBinding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.load import load_folder, load_native, load_path
-from hip_compiler.runtime.metadata import Metadata, TensorInfo
+from hip_compiler.runtime.metadata import Metadata, ValueInfo, values_of
 from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
 from hip_compiler.runtime.state import Placement
@@ -90,14 +91,14 @@ class Session:
         self._io_pointer = ctypes.pointer(self._io)
 
     @property
-    def inputs(self) -> tuple[TensorInfo, ...]:
-        """Name, element type and shape of every input; string extents are symbols."""
-        return self._artifact.metadata.inputs
+    def inputs(self) -> tuple[ValueInfo, ...]:
+        """Name and type of every input: tensors, whose string extents are symbols, sequences and optionals."""
+        return values_of(self.metadata.inputs, self.metadata.compounds)
 
     @property
-    def outputs(self) -> tuple[TensorInfo, ...]:
-        """Name, element type and shape of every output; string extents are symbols."""
-        return self._artifact.metadata.outputs
+    def outputs(self) -> tuple[ValueInfo, ...]:
+        """Name and type of every output: tensors, whose string extents are symbols, sequences and optionals."""
+        return values_of(self.metadata.outputs, self.metadata.compounds)
 
     @property
     def metadata(self) -> Metadata:
@@ -111,24 +112,31 @@ class Session:
             self._check_open()
             return self._state.arena_bytes()
 
-    def run(
-        self, feeds: Mapping[str, Any], *, outputs: Mapping[str, np.ndarray] | None = None
-    ) -> dict[str, np.ndarray]:
+    def run(self, feeds: Mapping[str, Any], *, outputs: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
         """Run the model.
 
         Args:
             feeds: one array per input name: NumPy arrays, CPU tensors with `__dlpack__`, or (nested) numbers.
                 Element types must be the model's; nothing is cast. Extents must fit; each run may have others.
+                A sequence is a list of arrays; an optional may be None.
             outputs: arrays that receive outputs, by name: C-contiguous, of the output's type and shape. An array
                 that is also the feed which `metadata.shared` pairs with the output is updated in place.
 
         Returns:
-            Every output by name, in the model's order; those of `outputs` are the arrays given.
+            Every output by name, in the model's order: arrays, those of `outputs` the ones given; a list of arrays
+            for a sequence; None for an optional that holds nothing.
 
         Raises:
             HipCompilerError: `HIPC0700`, when feeds or output arrays do not fit; `HIPC0701`, with the operator's
                 name, when an operator fails.
         """
+        if self.metadata.compounds:
+            packed = pack_feeds(feeds, self.inputs)
+            return unpack_outputs(self._run(packed, outputs), self.outputs)
+        return self._run(feeds, outputs)
+
+    def _run(self, feeds: Mapping[str, Any], outputs: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+        """Run the program, whose inputs and outputs are tensors."""
         with self._lock:
             self._check_open()
             arrays = self._bind(feeds)
@@ -215,7 +223,7 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        def describe(infos: tuple[TensorInfo, ...]) -> str:
+        def describe(infos: tuple[ValueInfo, ...]) -> str:
             return ", ".join(str(info) for info in infos)
 
         return f"<Session {self.metadata.name}: {describe(self.inputs)} -> {describe(self.outputs)}>"
@@ -236,17 +244,17 @@ class Session:
                     value = to_array(value, info)
                 arrays.append(value)
         except KeyError:
-            check_names(feeds, self.inputs)
+            check_names(feeds, self.metadata.inputs)
             raise
         if len(feeds) != len(arrays):
-            check_names(feeds, self.inputs)
+            check_names(feeds, self.metadata.inputs)
         shapes = [array.shape for array in arrays]
         if shapes != self._shapes:
             self._shapes = None
             for array, (_, dtype, info, _) in zip(arrays, self._slots, strict=True):
                 if dtype is not None:  # the others are converted, and were checked then
                     to_array(array, info)
-            check_extents(arrays, self.inputs)
+            check_extents(arrays, self.metadata.inputs)
             for array, (_, _, _, tensor) in zip(arrays, self._slots, strict=True):
                 fill_tensor(tensor, array)
             self._shapes = shapes
@@ -262,7 +270,7 @@ class Session:
         targets = {name: array for name, array in outputs.items() if isinstance(array, np.ndarray)}
         partners = dict(self.metadata.shared)
         kept = []
-        for info, array in zip(self.inputs, arrays, strict=True):
+        for info, array in zip(self.metadata.inputs, arrays, strict=True):
             partner = partners.get(info.name)
             shared = any(
                 np.may_share_memory(array, target) and not (name == partner and _same_buffer(array, target))

@@ -66,8 +66,16 @@ def find_compiler() -> Compiler:
     path = shutil.which("clang++-22")
     if path is not None:
         return _describe((path,), is_zig=False)
-    if importlib.util.find_spec("ziglang") is not None:
-        return _describe((sys.executable, "-m", "ziglang", "c++"), is_zig=True)
+    package = importlib.util.find_spec("ziglang")
+    if package is not None:
+        # Python would be started once a source, only to start this.
+        programs = [
+            Path(folder, name) for folder in package.submodule_search_locations or () for name in ("zig", "zig.exe")
+        ]
+        command = next(
+            ((str(program),) for program in programs if program.is_file()), (sys.executable, "-m", "ziglang")
+        )
+        return _describe((*command, "c++"), is_zig=True)
     raise HipCompilerError(
         ErrorCode.NOT_BUILT,
         "there is no compiler to build the host runtime with",

@@ -55,8 +55,12 @@ SAME_CODE = {
     "gfx1201": "gfx1200",
     "gfx12-generic": "gfx1200",
     "gfx10-3-generic": "gfx1030",
+    "gfx1101": "gfx1100",
+    "gfx1103": "gfx1102",
 }
-"""Architectures for which LLVM makes the same machine code as for another one."""
+"""Architectures that run the machine code of another one: LLVM makes the same for both, but for `WORKAROUND`."""
+WORKAROUND = {"gfx1101": "user-sgpr-init16-bug", "gfx1103": "user-sgpr-init16-bug"}
+"""What LLVM works around on the other architecture of `SAME_CODE` alone; it does no harm here."""
 
 
 @dataclass(frozen=True)

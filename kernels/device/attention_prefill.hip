@@ -40,7 +40,7 @@ template <class T, int KEYS, int SIZE> struct Pair {
   __attribute__((device, always_inline)) const T *values() const { return lds + copy * COPY + KEYS * KEY_ROW; }
   // Elements [16 d, +16) of keys [16 j, +16), along the depth.
   __attribute__((device, always_inline)) Fragment<T> key_fragment(int j, int d) const {
-    return load_fragment(keys() + j * 16 * KEY_ROW + d * 16, KEY_ROW);
+    return load_right(keys() + j * 16 * KEY_ROW + d * 16, KEY_ROW);
   }
 
 #if defined(HIPC_NVIDIA)
@@ -48,11 +48,12 @@ template <class T, int KEYS, int SIZE> struct Pair {
     copy = (copy + 1) % COPIES;
     int row = (int)thread() / (SIZE / PART), c = (int)thread() % (SIZE / PART) * PART;
     T *to = lds + copy * COPY + c;
-    UNROLL for (int i = 0; i < EACH; i++, row += STEP) {
+    const T *keys_at = k + (i64)(base + row) * k_stride + c, *values_at = v + (i64)(base + row) * v_stride + c;
+    UNROLL for (int i = 0; i < EACH; i++, row += STEP, keys_at += (i64)STEP * k_stride, values_at += (i64)STEP * v_stride) {
+      // Nothing is read from behind the end.
       bool whole = base + row < end;
-      i64 key = whole ? base + row : 0;
-      copy_to_lds(to + row * KEY_ROW, k + key * k_stride + c, whole);
-      copy_to_lds(to + KEYS * KEY_ROW + row * VALUE_ROW, v + key * v_stride + c, whole);
+      copy_to_lds(to + row * KEY_ROW, keys_at, whole);
+      copy_to_lds(to + KEYS * KEY_ROW + row * VALUE_ROW, values_at, whole);
     }
   }
   __attribute__((device, always_inline)) void arrive() {
@@ -61,7 +62,7 @@ template <class T, int KEYS, int SIZE> struct Pair {
   }
   // Elements [16 c, +16) of the values of keys [16 j, +16), with the keys along the depth.
   __attribute__((device, always_inline)) Fragment<T> value_fragment(int c, int j) const {
-    int l = (int)lane(), row = j * 16 + l / 16 * 8 + l % 8, column = c * 16 + l / 8 % 2 * 8;
+    int l = (int)lane(), row = j * 16 + l % 16, column = c * 16 + l / 16 * 8;
     return bit_cast<Fragment<T>>(load_matrices<true>(values() + row * VALUE_ROW + column));
   }
 #else
@@ -190,13 +191,12 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
     f32 limit[RowTile::ROWS], added[RowTile::ROWS] = {}, before[RowTile::ROWS];
     UNROLL for (int s = 0; s < RowTile::ROWS; s++) limit[s] = greatest[s];
     UNROLL for (int j = 0; j < TILES; j++)
-      UNROLL for (int i = 0; i < Tile::COUNT; i++) {
-        f32 &most = limit[RowTile::slot(i)];
-        most = scores[j].at[i] > most ? scores[j].at[i] : most;
-      }
+      UNROLL for (int i = 0; i < Tile::COUNT; i++) limit[RowTile::slot(i)] = greater(limit[RowTile::slot(i)], scores[j].at[i]);
+    bool grew = false;
     UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
-      limit[s] = combine_row(limit[s], [](f32 a, f32 b) { return a > b ? a : b; });
+      limit[s] = combine_row(limit[s], [](f32 a, f32 b) { return greater(a, b); });
       f32 floor = limit[s] == NOTHING ? 0.0f : limit[s];
+      grew |= limit[s] != greatest[s];
       before[s] = exp2_of((greatest[s] - floor) * unit);
       greatest[s] = limit[s];
       limit[s] = floor * unit;
@@ -208,8 +208,10 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
         added[RowTile::slot(i)] += weight;
       }
     UNROLL for (int s = 0; s < RowTile::ROWS; s++) total[s] = total[s] * before[s] + added[s];
-    UNROLL for (int c = 0; c < COLUMNS; c++)
-      UNROLL for (int i = 0; i < Tile::COUNT; i++) sums[c].at[i] *= before[RowTile::slot(i)];
+    // Most keys of a long row exceed nothing.
+    if (any_lane(grew))
+      UNROLL for (int c = 0; c < COLUMNS; c++)
+        UNROLL for (int i = 0; i < Tile::COUNT; i++) sums[c].at[i] *= before[RowTile::slot(i)];
     UNROLL for (int j = 0; j < TILES; j++) {
       keep_order();
       Fragment<T> own = as_fragment(scores[j], weights + j * 16, WEIGHT_ROW);
@@ -243,6 +245,6 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
 
 // Grid: 1, batch * kv heads, tiles of 64 rows; blocks of four waves.
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(THREADS) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                                   \
-  KERNEL(THREADS) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
+  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                      \
+  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
 DEFINE(f16, f16) DEFINE(bf16, bf16)

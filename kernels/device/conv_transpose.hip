@@ -73,7 +73,7 @@ template <class T> struct Weights {
     }
     return value;
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
     put_along_depth(tile, value);
   }
 };
@@ -117,7 +117,7 @@ template <class T> struct Gathered {
     }
     return value;
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
     put_columns(tile, value);
   }
 };

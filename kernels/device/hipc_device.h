@@ -18,15 +18,19 @@ typedef double f64;
 #if defined(__AMDGCN__)
 #define HIPC_AMD 1
 #define HIPC_BLOCK_SIZE(N) __attribute__((amdgpu_flat_work_group_size(1, N)))
+#define HIPC_BLOCKS(N, BLOCKS) HIPC_BLOCK_SIZE(N)
 #elif defined(__NVPTX__)
 #define HIPC_NVIDIA 1
 #define HIPC_BLOCK_SIZE(N) __attribute__((launch_bounds(N)))
+#define HIPC_BLOCKS(N, BLOCKS) __attribute__((launch_bounds(N, BLOCKS)))
 #else
 #error "device kernels are compiled for devices only"
 #endif
 
 // A kernel that the runtime finds by name, launched in blocks of at most THREADS.
 #define KERNEL(THREADS) extern "C" __attribute__((global)) HIPC_BLOCK_SIZE(THREADS) void
+// The same, with registers for so many blocks a compute unit at a time; LLVM counts them itself for AMD's.
+#define KERNEL_OF_BLOCKS(THREADS, BLOCKS) extern "C" __attribute__((global)) HIPC_BLOCKS(THREADS, BLOCKS) void
 // A function of a kernel.
 #define DEVICE static inline __attribute__((device, always_inline))
 // Memory that the threads of a block share; its size is known when it is compiled.
@@ -107,6 +111,14 @@ DEVICE i64 quotient(i64 a, i64 b) {
     if (rest >= (u64)b) rest -= (u64)b, found |= 1;
   }
   return (i64)found;
+}
+// The greater one; the other where one is NaN. In one instruction.
+DEVICE f32 greater(f32 a, f32 b) {
+#if defined(HIPC_AMD)
+  return __builtin_amdgcn_fmed3f(a, b, __builtin_inff());
+#else
+  return __nvvm_fmax_f(a, b);
+#endif
 }
 template <class To, class From> DEVICE To bit_cast(From from) { return __builtin_bit_cast(To, from); }
 
@@ -221,6 +233,15 @@ template <u32 MASK, class T> DEVICE T exchange(T value) {
   } else {
     return (T)exchange_bits<MASK>((u32)value);
   }
+}
+// Whether it is so on a lane of the wave at least; all of them must be active.
+DEVICE bool any_lane(bool value) {
+#if !defined(HIPC_AMD)
+  return __nvvm_vote_any_sync(~0u, value);
+#else
+  if constexpr (WAVE == 64) return __builtin_amdgcn_ballot_w64(value) != 0;
+  else return __builtin_amdgcn_ballot_w32(value) != 0;
+#endif
 }
 // The value of lane `source`.
 DEVICE u32 from_lane(u32 value, u32 source) {

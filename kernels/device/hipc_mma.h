@@ -80,7 +80,8 @@ template <class T> DEVICE void mma_16x8(f32 *c, u32x4 a, u32 b0, u32 b1) {
 #endif
 
 // 16 rows (or columns) of 16 elements along the depth, as the matrix instructions take them; all lanes of the wave have a
-// part. Left and right operands look alike on every architecture. Without such instructions it stays where it is.
+// part. Left and right operands look alike but on NVIDIA's, where the inner quarters have changed places. Without such
+// instructions it stays where it is.
 template <class T, bool MATRIX = has_mma<T>> struct Fragment {
   const T *from;
   int stride;
@@ -113,6 +114,18 @@ template <class T> DEVICE Fragment<T> load_fragment(const T *from, int stride) {
   }
 }
 
+// The same as the right operand.
+template <class T> DEVICE Fragment<T> load_right(const T *from, int stride) {
+#if defined(HIPC_MMA_PTX)
+  // Registers of one instruction lie side by side.
+  if constexpr (has_mma<T>) {
+    int l = (int)lane();
+    return bit_cast<Fragment<T>>(load_matrices<false>(from + (l % 8 + l / 16 * 8) * stride + l / 8 % 2 * 8));
+  } else
+#endif
+    return load_fragment(from, stride);
+}
+
 // sums += a x b^T: rows of the tile are those of `a`, columns those of `b`. All lanes of the wave take part.
 template <class T> DEVICE void multiply(Tile &sums, const Fragment<T> &a, const Fragment<T> &b) {
   if constexpr (!has_mma<T>) {
@@ -124,8 +137,8 @@ template <class T> DEVICE void multiply(Tile &sums, const Fragment<T> &a, const 
     [[maybe_unused]] constexpr bool HALF = same<T, f16>::value;
 #if defined(HIPC_MMA_PTX)
     u32x4 left = bit_cast<u32x4>(a), right = bit_cast<u32x4>(b);
-    mma_16x8<T>(sums.at, left, right[0], right[2]);
-    mma_16x8<T>(sums.at + 4, left, right[1], right[3]);
+    mma_16x8<T>(sums.at, left, right[0], right[1]);
+    mma_16x8<T>(sums.at + 4, left, right[2], right[3]);
 #else
     typedef f32 Sums __attribute__((ext_vector_type(Tile::COUNT)));
     [[maybe_unused]] typedef f16 Halves __attribute__((ext_vector_type(Fragment<T>::COUNT)));
@@ -147,8 +160,4 @@ template <class T> DEVICE void multiply(Tile &sums, const Fragment<T> &a, const 
 #endif
   }
 }
-template <class T> DEVICE void multiply_tile(Tile &sums, const T *a, int lda, const T *b, int ldb) {
-  multiply<T>(sums, load_fragment(a, lda), load_fragment(b, ldb));
-}
-
 } // namespace hipc

@@ -6,13 +6,15 @@
 namespace hipc {
 
 constexpr int TILE = 64, DEPTH = 32, TILE_THREADS = 256;
-// Elements that a thread brings of each operand, and the pad that keeps rows of LDS off each other's banks.
-constexpr int EACH = TILE * DEPTH / TILE_THREADS, PAD = 8;
+// Elements that a thread brings of each operand.
+constexpr int EACH = TILE * DEPTH / TILE_THREADS;
+// From a row of LDS to the next: 16 bytes more than a row has keep them off each other's banks.
+template <class T> constexpr int PITCH = DEPTH + LANE_VECTOR<T>;
 
 // Where a thread's elements lie in a tile when they follow each other along the depth.
 DEVICE int tile_row() { return (int)thread() / (DEPTH / EACH); }
 DEVICE int tile_depth() { return (int)thread() % (DEPTH / EACH) * EACH; }
-template <class T> DEVICE void put_along_depth(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) {
+template <class T> DEVICE void put_along_depth(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) {
   T *to = &tile[tile_row()][tile_depth()];
   constexpr int PART = LANE_VECTOR<T>;
   UNROLL for (int i = 0; i < EACH; i += PART) {
@@ -32,7 +34,7 @@ DEVICE int depth_of_wave() {
   return depth;
 #endif
 }
-template <class T> DEVICE void put_columns(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) {
+template <class T> DEVICE void put_columns(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) {
   T *to = &tile[tile_column()][depth_of_wave()];
   constexpr int PART = LANE_VECTOR<T>;
   UNROLL for (int i = 0; i < EACH; i += PART) {
@@ -75,30 +77,80 @@ template <class T> struct Operand {
     }
     return value;
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
     if (depth_first()) return put_along_depth(tile, value);
     UNROLL for (int i = 0; i < EACH; i++) tile[row() + i][depth()] = value[i];
   }
 };
 
-// The tile of a x b that begins at a row of a and a column of b. The operands have `fetch` and `put` as above;
-// `keep(row, column, sum)` takes the elements, those beyond the matrices' ends included. All threads of a block of
-// TILE_THREADS take part.
+// Sums of a tile by matrix instructions: 16 rows a wave, and some of the columns.
+template <class T, bool MATRIX = has_mma<T>> struct TileSums {
+  static constexpr int WAVES = TILE_THREADS / WAVE, COLUMNS = 16 / WAVES;  // tiles of 16 that a wave computes, side by side
+  Tile at[COLUMNS];
+  __attribute__((device, always_inline)) static int row() { return (int)wave() % 4 * 16; }
+  __attribute__((device, always_inline)) static int column() { return (int)wave() / 4 * COLUMNS * 16; }
+
+  __attribute__((device, always_inline)) void clear() {
+    UNROLL for (int c = 0; c < COLUMNS; c++) at[c].clear();
+  }
+  __attribute__((device, always_inline)) void add(const T (*left)[PITCH<T>], const T (*right)[PITCH<T>]) {
+    UNROLL for (int d = 0; d < DEPTH; d += 16) {
+      Fragment<T> own = load_fragment(&left[row()][d], PITCH<T>);
+      UNROLL for (int c = 0; c < COLUMNS; c++)
+        multiply<T>(at[c], own, load_right(&right[column() + c * 16][d], PITCH<T>));
+    }
+  }
+  __attribute__((device, always_inline)) void put(f32 (*sums)[TILE + 1]) const {
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++)
+        sums[row() + Tile::row(i)][column() + c * 16 + Tile::column(i)] = at[c].at[i];
+  }
+};
+// By multiplications and additions: every 16th row and column a thread, so that what it reads serves four times.
+template <class T> struct TileSums<T, false> {
+  static constexpr int EVERY = 16, SIDE = TILE / EVERY, PART = 4;
+  f32 at[SIDE][SIDE];
+
+  __attribute__((device, always_inline)) void clear() {
+    UNROLL for (int i = 0; i < SIDE; i++)
+      UNROLL for (int j = 0; j < SIDE; j++) at[i][j] = 0;
+  }
+  __attribute__((device, always_inline)) void add(const T (*left)[PITCH<T>], const T (*right)[PITCH<T>]) {
+    int row = (int)thread() / EVERY, column = (int)thread() % EVERY;
+    _Pragma("unroll 2") for (int d = 0; d < DEPTH; d += PART) {
+      Vector<T, PART> a[SIDE], b[SIDE];
+      UNROLL for (int i = 0; i < SIDE; i++) {
+        a[i] = load<T, PART>(&left[row + i * EVERY][d]);
+        b[i] = load<T, PART>(&right[column + i * EVERY][d]);
+      }
+      UNROLL for (int k = 0; k < PART; k++)
+        UNROLL for (int i = 0; i < SIDE; i++)
+          UNROLL for (int j = 0; j < SIDE; j++) at[i][j] = __builtin_fmaf(widen(a[i][k]), widen(b[j][k]), at[i][j]);
+    }
+  }
+  __attribute__((device, always_inline)) void put(f32 (*sums)[TILE + 1]) const {
+    int row = (int)thread() / EVERY, column = (int)thread() % EVERY;
+    UNROLL for (int i = 0; i < SIDE; i++)
+      UNROLL for (int j = 0; j < SIDE; j++) sums[row + i * EVERY][column + j * EVERY] = at[i][j];
+  }
+};
+
+// The tile of a x b that begins at a row of a and a column of b. The operands have `fetch`, which is asked for depth after
+// depth, and `put` as above; `keep(row, column, sum)` takes the elements, those beyond the matrices' ends included. All
+// threads of a block of TILE_THREADS take part.
 template <class T, class A, class B, class Keep>
 DEVICE void multiply_tiles(const A &a, const B &b, i64 first_row, i64 first_column, i64 k, Keep keep) {
   // What has been multiplied makes room for the sums.
   union Memory {
     struct {
-      T left[TILE][DEPTH + PAD], right[TILE][DEPTH + PAD];
+      T left[TILE][PITCH<T>], right[TILE][PITCH<T>];
     };
     f32 sums[TILE][TILE + 1];
   };
   SHARED Memory memory;
   auto &left = memory.left, &right = memory.right;
-  constexpr int WAVES = TILE_THREADS / WAVE, COLUMNS = 16 / WAVES;  // tiles of 16 that a wave computes, side by side
-  int own_row = (int)wave() % 4 * 16, own_column = (int)wave() / 4 * COLUMNS * 16;
-  Tile sums[COLUMNS];
-  UNROLL for (int c = 0; c < COLUMNS; c++) sums[c].clear();
+  TileSums<T> sums;
+  sums.clear();
   auto next_a = a.fetch(first_row, 0, k);
   auto next_b = b.fetch(first_column, 0, k);
   for (i64 depth = 0; depth < k; depth += DEPTH) {
@@ -109,16 +161,10 @@ DEVICE void multiply_tiles(const A &a, const B &b, i64 first_row, i64 first_colu
       next_a = a.fetch(first_row, depth + DEPTH, k);
       next_b = b.fetch(first_column, depth + DEPTH, k);
     }
-    UNROLL for (int d = 0; d < DEPTH; d += 16) {
-      UNROLL for (int c = 0; c < COLUMNS; c++)
-        multiply_tile<T>(sums[c], &left[own_row][d], DEPTH + PAD, &right[own_column + c * 16][d], DEPTH + PAD);
-    }
+    sums.add(left, right);
     barrier();
   }
-  UNROLL for (int c = 0; c < COLUMNS; c++) {
-    UNROLL for (int i = 0; i < Tile::COUNT; i++)
-      memory.sums[own_row + Tile::row(i)][own_column + c * 16 + Tile::column(i)] = sums[c].at[i];
-  }
+  sums.put(memory.sums);
   barrier();
   // One copy of what ends an element, neighbouring threads side by side.
   _Pragma("unroll 1") for (int at = (int)thread(); at < TILE * TILE; at += TILE_THREADS)

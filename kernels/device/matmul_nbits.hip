@@ -171,7 +171,7 @@ template <class T, int BITS> struct Unpacked {
     UNROLL for (int i = 0; i < EACH; i++) value[i] = (T)0.0f;
     return value;
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[DEPTH + PAD], const Vector<T, EACH> &value) const {
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
     put_along_depth(tile, value);
   }
 };

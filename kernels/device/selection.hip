@@ -1,8 +1,9 @@
-// Elements that are set, counted and numbered in order: nonzero, compress, and unique, which sorts slices before.
+// Elements that are set, counted and numbered in order: nonzero, compress, and unique, which sorts before. Slices are sorted
+// by their positions; single elements as numbers that a block keeps in LDS.
 //
 // Three launches number them: `set_counts` counts those of every chunk, `set_offsets` sums what is before each chunk,
 // `set_places` gives every element the number of set ones before it. The order of everything is fixed.
-#include "hipc_device.h"
+#include "hipc_order.h"
 #include "shared/selection.h"
 
 using namespace hipc;
@@ -84,7 +85,94 @@ template <class T> DEVICE void mark_groups(const T *x, const SliceRows &rows, co
     starts[at] = at == 0 || compare(x, rows, order[at - 1], order[at]) != 0;
 }
 
+constexpr i32 SORT_EACH = SORT_RUN / 256;
+
+// How many of the first `before` elements of two sorted runs together are of the left one. Equal ones of the left come first.
+DEVICE i64 left_part(const u64 *left, i64 lefts, const u64 *right, i64 rights, i64 before) {
+  i64 low = max(before - rights, (i64)0), high = min(before, lefts);
+  while (low < high) {
+    i64 middle = (low + high) / 2;
+    if (left[middle] <= right[before - 1 - middle]) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 } // namespace
+
+// Runs of SORT_RUN elements, one a block: bitonic.
+KERNEL(256) unique_sort(const void *x, i32 dtype, i32 size, SortedKeys to, i64 count) {
+  SHARED u64 keys[SORT_RUN];
+  SHARED u32 positions[SORT_RUN];
+  i64 first = (i64)block() * SORT_RUN;
+  for (u32 i = thread(); i < SORT_RUN; i += 256) {
+    bool there = first + i < count;
+    // What does not exist comes last.
+    keys[i] = !there ? ~0ull : size == 8 ? wide_key(x, dtype, first + i) : narrow_key(x, dtype, first + i);
+    positions[i] = there ? (u32)(first + i) : ~0u;
+  }
+  barrier();
+  for (u32 run = 2; run <= SORT_RUN; run *= 2)
+    for (u32 stride = run / 2; stride; stride /= 2) {
+      for (u32 i = thread(); i < SORT_RUN / 2; i += 256) {
+        u32 low = 2 * i - (i & (stride - 1)), high = low + stride, a = positions[low], b = positions[high];
+        u64 left = keys[low], right = keys[high];
+        // Every other run descends.
+        if ((left > right || (left == right && a > b)) != ((low & run) != 0))
+          keys[low] = right, keys[high] = left, positions[low] = b, positions[high] = a;
+      }
+      barrier();
+    }
+  for (u32 i = thread(); i < SORT_RUN && first + i < count; i += 256)
+    to.keys[first + i] = keys[i], to.positions[first + i] = positions[i];
+}
+
+// Sorted runs of `width` become runs of twice that, SORT_RUN elements a block.
+KERNEL(256) unique_join(SortedKeys from, SortedKeys to, i64 count, i64 width) {
+  SHARED u64 keys[SORT_RUN];
+  SHARED u32 positions[SORT_RUN];
+  SHARED i64 parts[2];
+  i64 first = (i64)block() * SORT_RUN, begin = first / (2 * width) * 2 * width, middle = min(begin + width, count);
+  i64 lefts = middle - begin, rights = min(begin + 2 * width, count) - middle, before = first - begin;
+  i64 behind = min(before + SORT_RUN, lefts + rights);
+  if (thread() < 2) parts[thread()] = left_part(from.keys + begin, lefts, from.keys + middle, rights, thread() ? behind : before);
+  barrier();
+  i64 left = begin + parts[0], right = middle + before - parts[0];
+  u32 from_left = (u32)(parts[1] - parts[0]), all = (u32)(behind - before);
+  for (u32 i = thread(); i < all; i += 256) {
+    i64 at = i < from_left ? left + i : right + (i - from_left);
+    keys[i] = from.keys[at], positions[i] = from.positions[at];
+  }
+  barrier();
+  u64 key[SORT_EACH];
+  u32 position[SORT_EACH], place[SORT_EACH];
+  UNROLL for (i32 e = 0; e < SORT_EACH; e++) {
+    u32 i = e * 256 + thread();
+    if (i >= all) continue;
+    key[e] = keys[i], position[e] = positions[i];
+    bool is_left = i < from_left;
+    u32 low = is_left ? from_left : 0, high = is_left ? all : from_left, start = low;
+    while (low < high) {
+      u32 half = (low + high) / 2;
+      if (is_left ? keys[half] < key[e] : keys[half] <= key[e]) low = half + 1;
+      else high = half;
+    }
+    place[e] = (is_left ? i : i - from_left) + low - start;
+  }
+  barrier();
+  UNROLL for (i32 e = 0; e < SORT_EACH; e++)
+    if (e * 256 + thread() < all) keys[place[e]] = key[e], positions[place[e]] = position[e];
+  barrier();
+  for (u32 i = thread(); i < all; i += 256) to.keys[first + i] = keys[i], to.positions[first + i] = positions[i];
+}
+
+// Where groups of equal keys begin, and positions as wide numbers.
+KERNEL(256) unique_mark_keys(SortedKeys sorted, i64 *order, u8 *starts, i64 count) {
+  for (i64 at = global_thread(); at < count; at += global_threads()) {
+    order[at] = sorted.positions[at];
+    starts[at] = at == 0 || sorted.keys[at - 1] != sorted.keys[at];
+  }
+}
 
 KERNEL(256) set_counts(const void *x, i64 *counts, i64 count, u64 mask, i32 size) {
   SHARED i64 shared[CHUNK_THREADS];

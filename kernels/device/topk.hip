@@ -1,6 +1,7 @@
 // The k first of rows, in order: a NaN is the greatest element, and of equal ones the first comes first. Runs of a row are
 // sorted by a block each and cut to k; then 16 of them at a time become one, by counting what comes before each entry.
 #include "hipc_block.h"
+#include "hipc_order.h"
 
 using namespace hipc;
 
@@ -16,44 +17,13 @@ DEVICE bool comes_first(const Wide &a, const Wide &b) { return a.key != b.key ? 
 DEVICE u32 position_of(u64 entry) { return ~(u32)entry; }
 DEVICE u32 position_of(const Wide &entry) { return ~(u32)entry.rest; }
 
-DEVICE u32 ordered(f32 x) {
-  if (x != x) return ~0u;
-  u32 bits = x == 0 ? 0 : bit_cast<u32>(x);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
-DEVICE u64 ordered(f64 x) {
-  if (x != x) return ~0ull;
-  u64 bits = x == 0 ? 0 : bit_cast<u64>(x);
-  return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-
-// Greater keys come first. Types are ONNX's.
-DEVICE u32 narrow_key(const TopK &op, i64 at) {
-  switch (op.dtype) {
-  case 1: return ordered(((const f32 *)op.x)[at]);
-  case 10: return ordered((f32)((const f16 *)op.x)[at]);
-  case 16: return ordered((f32)((const bf16 *)op.x)[at]);
-  case 2: return ((const u8 *)op.x)[at];
-  case 3: return (u32)((const i8 *)op.x)[at] ^ 0x80000000u;
-  case 4: return ((const u16 *)op.x)[at];
-  case 5: return (u32)((const i16 *)op.x)[at] ^ 0x80000000u;
-  case 6: return ((const u32 *)op.x)[at] ^ 0x80000000u;
-  default: return ((const u32 *)op.x)[at];
-  }
-}
-DEVICE u64 wide_key(const TopK &op, i64 at) {
-  switch (op.dtype) {
-  case 11: return ordered(((const f64 *)op.x)[at]);
-  case 7: return ((const u64 *)op.x)[at] ^ 1ull << 63;
-  default: return ((const u64 *)op.x)[at];
-  }
-}
+// Greater keys come first.
 DEVICE void read_entry(const TopK &op, i64 at, u32 position, u64 *entry) {
-  u32 key = narrow_key(op, at);
+  u32 key = narrow_key(op.x, op.dtype, at);
   *entry = (u64)(op.largest ? key : ~key) << 32 | (u32)~position;
 }
 DEVICE void read_entry(const TopK &op, i64 at, u32 position, Wide *entry) {
-  u64 key = wide_key(op, at);
+  u64 key = wide_key(op.x, op.dtype, at);
   *entry = {op.largest ? key : ~key, (u32)~position};
 }
 

@@ -94,6 +94,17 @@ int32_t step(hipc_context *context, const Layer &op) {
   return launch(context, kernel_name(op.size == 64 ? "attention_step_s64" : "attention_step_s128", op.q->dtype), grid, step);
 }
 
+// How many lanes have a head, each a vector of either half; 0 where not all of it turns so, or where vectors are not aligned.
+int32_t lanes_of_head(hipc_context *context, const Layer &op, const Rotation &rotation) {
+  int64_t vector = 16 / element_size(op.q->dtype), lanes = rotation.half / vector;
+  if (rotation.interleaved || 2 * rotation.half != op.size || rotation.half % vector || lanes < 1 || lanes > wave_size(context)) return 0;
+  const void *all[] = {op.q->data, op.k->data, op.v->data, op.y->data, op.present_k->data, op.present_v->data, rotation.cos, rotation.sin};
+  for (const void *pointer : all)
+    if ((uintptr_t)pointer % 16) return 0;
+  int64_t offsets = op.q_first | op.k_first | op.v_first | op.q->shape[2] | op.k->shape[2] | op.v->shape[2];
+  return offsets % vector ? 0 : (int32_t)lanes;
+}
+
 int32_t rotate_and_append(hipc_context *context, const Layer &op) {
   CacheArgument cache{op.present_k->data, op.present_v->data, data<int32_t>(op.past), elements(op.past) == 1, op.present_k->shape[2]};
   Rotation rotation{};
@@ -105,13 +116,15 @@ int32_t rotate_and_append(hipc_context *context, const Layer &op) {
   }
   int32_t *fault = device_fault(context);
   if (!fault) return HIPC_ERROR_MEMORY;
+  int32_t lanes = lanes_of_head(context, op, rotation);
+  int64_t heads = lanes ? wave_size(context) / lanes : HEADS;
   Launch grid;
   grid.grid[0] = (uint32_t)op.length(), grid.grid[2] = (uint32_t)op.batch();
-  grid.grid[1] = (uint32_t)ceil_div(op.q_heads + 2 * op.kv_heads, HEADS * ((int64_t)BLOCK / wave_size(context)));
+  grid.grid[1] = (uint32_t)ceil_div(op.q_heads + 2 * op.kv_heads, heads * ((int64_t)BLOCK / wave_size(context)));
   grid.block[0] = BLOCK;
   return launch(context, kernel_name("rotary_append", op.q->dtype), grid, packed(op.q, op.q_first), packed(op.k, op.k_first),
                 packed(op.v, op.v_first), rotation, cache, op.y->data, (int32_t)op.q_heads, (int32_t)op.kv_heads,
-                (int32_t)op.size, (int32_t)op.length(), fault);
+                (int32_t)op.size, (int32_t)op.length(), lanes, fault);
 }
 
 bool fits(const Layer &op, const hipc_tensor *past_k, const hipc_tensor *past_v) {

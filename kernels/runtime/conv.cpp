@@ -7,10 +7,29 @@ using namespace hipc;
 
 namespace {
 
-constexpr int64_t TILE = 64, FEW_FILTERS = 4;
+constexpr int64_t TILE = 64, FEW_FILTERS = 4, EACH = 8;  // EACH is that of hipc_tiles.h
 
 int32_t wrong(hipc_context *context, const char *what, int64_t found, int64_t expected) {
   return hipc_error(context, HIPC_ERROR_SHAPE, "conv: %s is %lld, expected %lld", what, (long long)found, (long long)expected);
+}
+
+// As a product of tiles. With channels enough its depth is tap after tap of them, for which the filters are put in order.
+int32_t tiled(hipc_context *context, const void *x, const void *w, void *y, int32_t dtype, const WindowedProduct &conv, const ProductEnd &ends) {
+  Launch grid;
+  grid.block[0] = 256;
+  grid.grid[0] = (uint32_t)(ceil_div((int64_t)conv.filters, TILE) * ceil_div((int64_t)conv.out_size, TILE));
+  grid.grid[1] = (uint32_t)min<int64_t>((int64_t)conv.images * conv.groups, 0xffff);
+  int64_t depth = (int64_t)conv.channels * conv.taps, channels = round_up((int64_t)conv.channels, EACH);
+  if (conv.channels < EACH) return launch(context, kernel_name("conv", dtype), grid, x, w, y, conv, ends, depth);
+  if (conv.taps > 1 || conv.channels != channels || (uintptr_t)w % 16 != 0) {
+    depth = channels * conv.taps;
+    int64_t count = conv.groups * conv.filters * depth, size = element_size(dtype);
+    void *ordered = device_scratch(context, count * size);
+    if (!ordered) return out_of_memory(context, "conv");
+    HIPC_TRY(launch(context, kernel_name_of_size("conv_order", size), over(context, count), w, ordered, count, conv.channels, conv.taps));
+    w = ordered;
+  }
+  return launch(context, kernel_name("conv_taps", dtype), grid, x, w, y, conv, ends, depth);
 }
 
 } // namespace
@@ -42,13 +61,8 @@ HIPC_EXPORT int32_t hipc_conv(hipc_context *context, const hipc_tensor *x, const
   conv.out_size = (int32_t)extent(y, 2, y->rank), conv.taps = (int32_t)extent(w, 2, w->rank);
   ProductEnd ends{bias ? bias->data : nullptr, residual ? residual->data : nullptr, 1, (float)activation_alpha,
             (float)activation_beta, (int32_t)activation};
-  bool tiled = is_half_or_float && conv.filters > FEW_FILTERS && channels * conv.taps < INT32_MAX;
-  Launch grid = over(context, elements(y));
-  if (tiled) {
-    grid.grid[0] = (uint32_t)(ceil_div((int64_t)conv.filters, TILE) * ceil_div((int64_t)conv.out_size, TILE));
-    grid.grid[1] = (uint32_t)min<int64_t>((int64_t)conv.images * group, 0xffff);
-  }
-  if (tiled) return launch(context, kernel_name("conv", x->dtype), grid, x->data, w->data, y->data, conv, ends);
-  return launch(context, kernel_name("conv_direct", x->dtype), grid, x->data, w->data, y->data, conv, ends, activation_alpha,
-                activation_beta);
+  if (is_half_or_float && conv.filters > FEW_FILTERS && round_up(channels, EACH) * conv.taps < INT32_MAX)
+    return tiled(context, x->data, w->data, y->data, x->dtype, conv, ends);
+  return launch(context, kernel_name("conv_direct", x->dtype), over(context, elements(y)), x->data, w->data, y->data, conv, ends,
+                activation_alpha, activation_beta);
 }

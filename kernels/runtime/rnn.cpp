@@ -7,6 +7,9 @@ using namespace hipc;
 namespace {
 
 constexpr int64_t TILE = 64, FEW_ROWS = 4;
+// A block that walks the steps takes a launch's time for about so many rows of the state's weights.
+constexpr int64_t ROWS_OF_BLOCK = 256;
+constexpr int64_t STEP_ROWS = 32, STEP_ENTRIES = 4;  // of a block of rnn_step
 
 void *data_of(const hipc_tensor *tensor) { return tensor ? tensor->data : nullptr; }
 
@@ -21,6 +24,22 @@ int32_t read_operands(hipc_context *context, const NetworkOperands &o, int64_t d
   net->initial_h = data_of(o.initial_h), net->initial_c = data_of(o.initial_c), net->peepholes = data_of(o.peepholes);
   net->lengths = (const int32_t *)data_of(o.lengths);
   net->y = o.y->data, net->y_h = o.y_h->data, net->y_c = data_of(o.y_c);
+  return HIPC_OK;
+}
+
+// A launch a step; two where a GRU multiplies the state that it has reset.
+int32_t run_steps(hipc_context *context, int32_t dtype, const Network &net) {
+  HIPC_TRY(launch(context, kernel_name("rnn_begin", dtype), over(context, net.directions * net.batch * net.hidden), net));
+  bool apart = net.kind == NET_GRU && !net.linear_before_reset;
+  for (int64_t at = 0; at < net.steps; at++)
+    for (int32_t phase = 0; phase < (apart ? 2 : 1); phase++) {
+      Launch grid;
+      int64_t gates = phase ? 1 : apart ? 2 : net.gates;
+      grid.block[0] = 256;
+      grid.grid[0] = (uint32_t)ceil_div(net.hidden, STEP_ROWS / gates);
+      grid.grid[1] = (uint32_t)net.directions, grid.grid[2] = (uint32_t)ceil_div(net.batch, STEP_ENTRIES);
+      HIPC_TRY(launch(context, kernel_name("rnn_step", dtype), grid, net, at, phase));
+    }
   return HIPC_OK;
 }
 
@@ -44,6 +63,7 @@ int32_t run(hipc_context *context, const NetworkOperands &o, const NetworkFuncti
     grid.grid[1] = (uint32_t)net.directions;
     HIPC_TRY(launch(context, kernel_name(tiled ? "rnn_project_tiles" : "rnn_project", o.x->dtype), grid, net));
   }
+  if (net.steps > 0 && wide > ROWS_OF_BLOCK && net.batch <= 0xffff * STEP_ENTRIES) return run_steps(context, o.x->dtype, net);
   Launch grid;
   grid.grid[0] = (uint32_t)net.batch, grid.grid[1] = (uint32_t)net.directions;
   grid.block[0] = (uint32_t)wave_size(context);

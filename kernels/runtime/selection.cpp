@@ -122,6 +122,19 @@ struct Sorted {
   Mask mask() const { return {starts, slices.length, 0xff, 1}; }
 };
 
+// Single elements by their keys.
+int32_t sort_elements(hipc_context *context, const hipc_tensor *x, int32_t dtype, SortedKeys from, SortedKeys to, const Sorted &sorted) {
+  int64_t count = sorted.slices.length;
+  Launch grid = rows(ceil_div(count, SORT_RUN));
+  HIPC_TRY(launch(context, "unique_sort", grid, x->data, dtype, (int32_t)element_size(dtype), from, count));
+  for (int64_t width = SORT_RUN; width < count; width *= 2) {
+    HIPC_TRY(launch(context, "unique_join", grid, from, to, count, width));
+    SortedKeys other = from;
+    from = to, to = other;
+  }
+  return launch(context, "unique_mark_keys", over(context, count), from, sorted.order, sorted.starts, count);
+}
+
 int32_t sort_slices(hipc_context *context, const char *op, const hipc_tensor *x, int64_t axis, int64_t flatten,
                     int64_t is_unsigned, int64_t extra, Sorted *sorted) {
   HIPC_TRY(check_contiguous(context, op, x));
@@ -133,14 +146,22 @@ int32_t sort_slices(hipc_context *context, const char *op, const hipc_tensor *x,
   int32_t dtype = signed_as(x->dtype, is_unsigned);
   if (!*dtype_word(dtype)) return unsupported_dtype(context, op, x->dtype);
   sorted->slices = {r.outer, r.length, r.inner};
+  // Positions of elements fit 32 bits, but of tensors that no device holds.
+  bool single = r.outer * r.inner == 1 && r.length <= UINT32_MAX;
   ScratchPlan plan;
   int64_t order_at = plan.add(r.length * 8), spare_at = plan.add(r.length * 8), starts_at = plan.add(r.length);
+  int64_t keys_at = plan.add(single ? r.length * 8 : 0), positions_at = plan.add(single ? r.length * 8 : 0);
   int64_t counts_at = plan.add(Mask{nullptr, r.length, 0, 1}.chunks() * 8), rest_at = plan.add(extra);
   char *scratch = (char *)device_scratch(context, max(plan.bytes, (int64_t)64));
   if (!scratch) return out_of_memory(context, op);
   int64_t *from = (int64_t *)(scratch + order_at), *to = (int64_t *)(scratch + spare_at);
   sorted->starts = (uint8_t *)(scratch + starts_at), sorted->counts = (int64_t *)(scratch + counts_at);
-  sorted->rest = scratch + rest_at;
+  sorted->rest = scratch + rest_at, sorted->order = from;
+  if (r.length && single) {
+    uint32_t *positions = (uint32_t *)(scratch + positions_at);
+    SortedKeys first{(uint64_t *)(scratch + keys_at), positions}, second{(uint64_t *)to, positions + r.length};
+    return sort_elements(context, x, dtype, first, second, *sorted);
+  }
   if (r.length) {
     Launch grid = over(context, r.length);
     HIPC_TRY(launch(context, "first_positions", grid, from, r.length));

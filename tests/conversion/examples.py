@@ -90,6 +90,7 @@ EXAMPLES: dict[tuple[str, str], Example] = {
     (MICROSOFT, "FusedMatMul"): (["float[2,3]", "float[4,3]"], {"transB": 1, "alpha": 0.5}),
     (MICROSOFT, "GatherBlockQuantized"): (["uint8[4,8]", "int64[2]=1", "float[4,1]"], {"block_size": 16}),
     (MICROSOFT, "Gelu"): (["float[2,4]"], {}),
+    (MICROSOFT, "GemmFloat8"): (["float[2,3]", "float[4,3]", "float[2,4]"], {"transB": 1, "beta": 0.5}),
     (MICROSOFT, "GroupNorm"): (["float[1,2,2,4]", "float[4]", "float[4]"], {"groups": 2, "activation": 0}),
     (MICROSOFT, "GroupQueryAttention"): (
         ["float[1,2,8]", "float[1,2,4]", "float[1,2,4]", "", "", "int32[1]=1", "int32[]=2"],

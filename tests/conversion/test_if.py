@@ -140,3 +140,48 @@ def test_results_nobody_reads_need_not_fit() -> None:
         }""",
         [{"n": integer(5), "c": flag(c)} for c in BOTH],
     )
+
+
+SCALAR_OR_VECTOR = """
+    one = Constant<value = float {1.0}>()
+    v = Constant<value = float[1] {2.0}>()
+    s = If (c) <then_branch = t () => (float a) { a = Neg(one) }, else_branch = e () => (float[1] b) { b = Neg(v) }>
+"""
+
+
+def test_a_scalar_beside_a_vector_of_one_element_broadcasts() -> None:
+    """What exporters of AffineGrid's function body write; nested, and through casts."""
+    same_as_onnxruntime(
+        f"""g (float[N] x, bool c, bool d) => (float[N] y, float[N] z) {{ {SCALAR_OR_VECTOR}
+          n = If (d) <then_branch = t () => (float f) {{ f = Identity(s) }},
+                      else_branch = e () => (float g) {{ g = Exp(one) }}>
+          w = Cast<to = 11>(n)
+          u = CastLike(w, x)
+          m = Mul(u, one)
+          y = Add(m, x)
+          p = Equal(m, n)
+          z = Where(p, x, m)
+        }}""",
+        [{"x": numbers(3), "c": flag(c), "d": flag(d)} for c in BOTH for d in BOTH],
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("y = Identity(s)", "y: graph output"),
+        ("q = Shape(s) y = Cast<to = 1>(q)", "Shape"),
+        ("y = Concat<axis = 0>(s, x)", "Concat"),
+        ("q = Softplus(s) y = Unsqueeze(q, zero)", "Unsqueeze"),
+        ("q, y = Loop(two, , s) <body = b (int64 i, bool k, float h) => (bool k2, float h2, float o) {"
+         " k2 = Identity(k) h2 = Add(h, h) o = Identity(h) }>", "Loop"),
+        ("q, y = Loop(two, , one) <body = b (int64 i, bool k, float h) => (bool k2, float h2, float o) {"
+         " k2 = Identity(k) h2 = Add(h, s) o = Identity(h) }>", "Loop"),
+    ],
+)  # fmt: skip
+def test_what_tells_a_scalar_from_a_vector_is_refused(body: str, words: str) -> None:
+    constants = "zero = Constant<value = int64[1] {0}>() two = Constant<value = int64 {2}>()"
+    model = build(f"g (float[N] x, bool c) => (float[M] y) {{ {SCALAR_OR_VECTOR} {constants} {body} }}")
+    with pytest.raises(UnsupportedError, match="a scalar in one branch of an If") as caught:
+        hip_compiler.compile(model)
+    assert words in str(caught.value)

@@ -211,20 +211,6 @@ def test_iterations_give_their_memory_back() -> None:
         assert session.arena_bytes < 4 * 201 * x.nbytes
 
 
-def test_sequences_as_state_are_reported() -> None:
-    model = build(
-        """g (int64 M, float[N] x) => (float[P] y) {
-          empty = SequenceEmpty()
-          all = Loop (M, , empty) <body = b (int64 i, bool go, seq(float[N]) a) => (bool on, seq(float[N]) next) {
-            on = Identity(go)
-            next = SequenceInsert(a, x) }>
-          y = ConcatFromSequence<axis=0>(all)
-        }"""
-    )
-    with pytest.raises(UnsupportedError, match=r"Loop opset 17 .*: an input is a sequence"):
-        hip_compiler.compile(model)
-
-
 def test_state_that_changes_its_rank_is_reported() -> None:
     model = build(
         """g (int64 M, float[N] x) => (float[N] y) {

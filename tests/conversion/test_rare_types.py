@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -56,6 +57,69 @@ def test_picked_neighbours_keep_every_bit(dtype: Any) -> None:
     how: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     proto = model("Resize", x, {"_": x, "scales": np.array([1, 1, 2, 3], np.float32)}, **how)
     np.testing.assert_array_equal(hip_compiler.compile(proto).run({"x": x})["y0"], x.repeat(2, 2).repeat(3, 3))
+
+
+WIDE = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_]
+
+
+def extremes(dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers whose every bit counts: the limits of a type, and a few small ones."""
+    limits = [0, 1] if dtype is np.bool_ else [np.iinfo(dtype).min, np.iinfo(dtype).max - 1, 3, 7]
+    return RNG.choice(np.array(limits, dtype), shape)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_columns_and_grids_of_integers_keep_every_bit(dtype: Any) -> None:
+    x, columns = extremes(dtype, (1, 2, 4, 5)), extremes(dtype, (1, 8, 12))
+    grid = RNG.uniform(-1.2, 1.2, (1, 3, 4, 2)).astype(np.float32)
+    shapes = {"image": np.array([4, 5]), "block": np.array([2, 2])}
+    for source, proto in (
+        (x, model("GridSample", x, {"grid": grid}, mode="nearest")),
+        (columns, model("Col2Im", columns, shapes)),
+    ):
+        with np.errstate(over="ignore"):
+            wanted: Any = next(iter(ReferenceEvaluator(proto).run(None, {"x": source})))
+        found = hip_compiler.compile(proto).run({"x": source})["y0"]
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_grids_between_integers_are_rounded(dtype: Any, mode: str) -> None:
+    """ONNX's reference cuts the weights to integers; of doubles it does what it should."""
+    x = RNG.integers(0, 256, (1, 2, 4, 5)).astype(dtype)
+    grid = RNG.uniform(-0.9, 0.9, (1, 3, 4, 2)).astype(np.float32)
+    proto, wide = model("GridSample", x, {"grid": grid}, mode=mode), x.astype(np.float64)
+    between: Any = ReferenceEvaluator(model("GridSample", wide, {"grid": grid}, mode=mode)).run(None, {"x": wide})
+    limits = np.iinfo(dtype)
+    wanted = np.clip(np.rint(between[0]), limits.min, float(limits.max))
+    found = hip_compiler.compile(proto).run({"x": x})["y0"]
+    np.testing.assert_allclose(found.astype(float), wanted, atol=1)  # a half that is not quite one
+    assert (found == wanted).mean() > 0.95
+
+
+# ONNX's function body of ReduceLogSumExp says how integers go through double; for the others that is ours to say.
+LOGARITHMS: dict[str, Any] = {
+    "ReduceLogSum": lambda x: np.log(x.sum(1, keepdims=True)),
+    "ReduceLogSumExp": lambda x: np.log(np.exp(x).sum(1, keepdims=True)),
+    "Erf": np.vectorize(math.erf),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("op", LOGARITHMS)
+def test_functions_of_numbers_that_were_for_integers_too(op: str, dtype: Any) -> None:
+    x = np.array([[3, 9, 27], [50, 40, 0], [6, 5, 1]], dtype)
+    attributes: dict[str, Any] = {} if op == "Erf" else {"axes": [1]}
+    proto = model(op, x, {}, **attributes)
+    proto.opset_import[0].version = 11
+    found = hip_compiler.compile(proto).run({"x": x})["y0"]
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, LOGARITHMS[op](x.astype(np.float64)).astype(dtype))
+    proto.opset_import[0].version = 28 if op != "Erf" else 13
+    with pytest.raises(hip_compiler.HipCompilerError):
+        hip_compiler.compile(proto)
 
 
 def test_interpolated_integers_stay_within_their_type() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.device.machine import ARCHITECTURES
+from tests.device.machine import ARCHITECTURES, MATRIX_ARCHITECTURES
 from tests.device.operators import BF16, FLOATS, MakeHip, check
 
 CONV, POOL = ("conv",), ("pool",)
@@ -24,6 +24,24 @@ def test_conv(make_hip: MakeHip, architecture: str, dtype: Any) -> None:
     x, w, bias = draw((2, 6, 9, 7), dtype), draw((10, 3, 3, 2), dtype, 2), draw(10, dtype, 3)
     check(make_hip, architecture, CONV, "hipc_conv", [x, w, bias, None], [((2, 10, 5, 5), dtype)],
           [2, 1], [1, 0, 2, 0], [1, 2], 2, 0, 0.0, 0.0, factor=2)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("architecture", MATRIX_ARCHITECTURES)
+def test_conv_of_many_channels(make_hip: MakeHip, architecture: str, dtype: Any) -> None:
+    """Tap after tap: of the last eight channels three exist, and an infinity beside them adds nothing."""
+    x, w, bias = draw((1, 22, 9, 7), dtype), draw((10, 11, 3, 2), dtype, 2), draw(10, dtype, 3)
+    x[0, 0, 0, 0] = x[0, 11, 0, 0] = np.inf
+    check(make_hip, architecture, CONV, "hipc_conv", [x, w, bias, None], [((1, 10, 5, 5), dtype)],
+          [2, 1], [0, -1, 2, 0], [1, 1], 2, 0, 0.0, 0.0, factor=4)  # fmt: skip
+
+
+@pytest.mark.parametrize("channels", [16, 12])
+def test_conv_of_single_taps(make_hip: MakeHip, channels: int) -> None:
+    """Filters that lie in order already, and some that must be filled up."""
+    x, w = draw((2, channels, 5, 13), np.float16), draw((66, channels, 1, 1), np.float16, 2)
+    check(make_hip, "gfx1151", CONV, "hipc_conv", [x, w, None, None], [((2, 66, 5, 13), np.float16)],
+          [1, 1], [0, 0, 0, 0], [1, 1], 1, 1, 0.0, 0.0, factor=4)  # fmt: skip
 
 
 def test_conv_ends(make_hip: MakeHip) -> None:

@@ -160,6 +160,6 @@ def _empty(session: Session, config: ModelConfig) -> dict[str, np.ndarray]:
         info.name: np.zeros(
             [known[axis] if isinstance(size, str) else size for axis, size in enumerate(info.shape)], info.dtype.numpy
         )
-        for info in session.inputs
+        for info in session.metadata.inputs
         if info.name in config.states
     }

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx.helper as helper
+import onnx.parser
 import pytest
+from onnx import helper
 
 import hip_compiler
 from hip_compiler.runtime.native import FOLDER
@@ -69,7 +70,7 @@ def test_a_decoder_of_pictures(emulated: FakeHip) -> None:
     same(model(nodes, {"x": (FLOAT, [2, 3, "h", 4])}, outputs, **constants), {"x": draw(2, 3, 5, 4)})
 
 
-def test_sequences(emulated: FakeHip) -> None:
+def test_recurrent_networks(emulated: FakeHip) -> None:
     nodes = [
         helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "h", "c"], hidden_size=3, direction="bidirectional"),
         helper.make_node("GRU", ["x", "gw", "gr"], ["", "z"], hidden_size=4, linear_before_reset=1),
@@ -92,3 +93,37 @@ def test_scales_that_are_an_input(emulated: FakeHip) -> None:
     nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="cubic")]
     built = model(nodes, {"x": (FLOAT, [1, 1, 4, 4]), "scales": (FLOAT, [4])}, {"y": (FLOAT, [1, 1, "h", "w"])})
     same(built, {"x": draw(1, 1, 4, 4), "scales": np.array([1, 1, 0.5, 2.5], np.float32)})
+
+
+STACK = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (seq(float[N]) s, int64 at, int64 size) => (seq(float[N]) left, float[K] y, seq(float[P]) parts) {
+  n = SequenceLength (s)
+  one = Constant <value = int64 {1}> ()
+  M = Sub (n, one)
+  go = Constant <value = bool {1}> ()
+  last = Constant <value = int64 {-1}> ()
+  sums = Loop (M, go, s) <body = b (int64 i, bool c, seq(float[N]) a) => (bool on, seq(float[N]) next) {
+    on = Identity (c)
+    x = SequenceAt (a, last)
+    shorter = SequenceErase (a)
+    z = SequenceAt (shorter, last)
+    sum = Add (x, z)
+    next = SequenceInsert (shorter, sum, at) }>
+  left = SequenceErase (sums, at)
+  y = ConcatFromSequence <axis = 0> (sums)
+  parts = SplitToSequence (y, size)
+}
+"""
+
+
+def test_sequences_of_run_time(emulated: FakeHip) -> None:
+    built = onnx.parser.parse_model(STACK)
+    feeds = {"s": [draw(3, seed=seed) for seed in range(4)], "at": np.asarray(0), "size": np.asarray(5)}
+    with hip_compiler.compile(built) as host, hip_compiler.compile(built, "amdgpu", arch=("gfx1151",)) as gpu:
+        expected, actual = host.run(feeds), gpu.run(feeds)
+    assert len(expected["parts"]) == 3
+    for name in ("left", "parts"):
+        for one, other in zip(actual[name], expected[name], strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+    np.testing.assert_array_equal(actual["y"], expected["y"], strict=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +22,8 @@ import numpy as np
 
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.registry.contributions import CallLowering, OpDef
+from hip_compiler.runtime import native
+from hip_compiler.toolchain.bitcode import alone
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "kernels"
@@ -105,6 +109,22 @@ def build() -> Any:
     from kernels import build as module
 
     return module
+
+
+def share_objects(out: Path) -> None:
+    """Give a folder that tests build into what the package was built of: only what has changed since is compiled.
+
+    Objects are named by their content and never written in place, so that one file may have two names.
+    """
+    with alone(out):
+        for path in (native.FOLDER / ".objects").glob("*"):
+            copy = out / ".objects" / path.name
+            if not re.search(r"-[0-9a-f]{24}\.\w+$", path.name) or copy.exists():
+                continue
+            try:
+                copy.hardlink_to(path)
+            except OSError:  # another file system
+                shutil.copyfile(path, copy)
 
 
 # What tests run on every level: where the level decides how the code is written, not only how it is compiled.

@@ -17,7 +17,7 @@ from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime.abi import ABI_VERSION
 from hip_compiler.toolchain.bitcode import CODEGEN_PREFIXES
 from hip_compiler.toolchain.levels import runnable_levels
-from tests.kernels.harness import CACHE, ROOT, build, library
+from tests.kernels.harness import CACHE, ROOT, build, library, share_objects
 
 BUILD = build()
 
@@ -71,14 +71,18 @@ ALLOWED_UNDEFINED = {
 }
 
 
+Modules = dict[str, llvm.ModuleRef]
+
+
 @pytest.fixture(scope="module")
 def bitcode() -> dict[str, Path]:
     """Every level of this machine's architecture."""
     return dict(BUILD.build_bitcode(BUILD.runtime_sources(), CACHE))
 
 
-def modules(paths: dict[str, Path]) -> list[tuple[str, llvm.ModuleRef]]:
-    return [(level, llvm.parse_bitcode(path.read_bytes())) for level, path in paths.items()]
+@pytest.fixture(scope="module")
+def modules(bitcode: dict[str, Path]) -> Modules:
+    return {level: llvm.parse_bitcode(path.read_bytes()) for level, path in bitcode.items()}
 
 
 def test_every_level_is_built(bitcode: dict[str, Path]) -> None:
@@ -86,8 +90,8 @@ def test_every_level_is_built(bitcode: dict[str, Path]) -> None:
     assert [path.name for path in bitcode.values()] == [f"host-{level}.bc" for level in bitcode]
 
 
-def test_only_c_library_symbols_are_undefined(bitcode: dict[str, Path]) -> None:
-    for level, module in modules(bitcode):
+def test_only_c_library_symbols_are_undefined(modules: Modules) -> None:
+    for level, module in modules.items():
         undefined = {
             value.name
             for value in [*module.functions, *module.global_variables]
@@ -97,8 +101,8 @@ def test_only_c_library_symbols_are_undefined(bitcode: dict[str, Path]) -> None:
         assert not undefined - ALLOWED_UNDEFINED, level
 
 
-def test_only_runtime_symbols_are_visible(bitcode: dict[str, Path]) -> None:
-    for level, module in modules(bitcode):
+def test_only_runtime_symbols_are_visible(modules: Modules) -> None:
+    for level, module in modules.items():
         visible = {
             value.name
             for value in [*module.functions, *module.global_variables]
@@ -108,17 +112,17 @@ def test_only_runtime_symbols_are_visible(bitcode: dict[str, Path]) -> None:
         assert all(name.startswith(("hipc_", *CODEGEN_PREFIXES)) for name in visible), level
 
 
-def test_every_declared_runtime_function_is_defined(bitcode: dict[str, Path]) -> None:
+def test_every_declared_runtime_function_is_defined(modules: Modules) -> None:
     sections = (BUILD.INCLUDE / "hipc.h").read_text().split("// ---- runtime")[1:]
     header = "".join(section for section in sections if not section.startswith(" of GPU targets"))
     declared = set(re.findall(r"^[a-z][\w *]*?\**(hipc_\w+)\(", header, re.MULTILINE))
     assert {"hipc_init", "hipc_begin", "hipc_scratch"} <= declared
-    for _, module in modules(bitcode):
+    for module in modules.values():
         assert not declared - {function.name for function in module.functions if not function.is_declaration}
 
 
-def test_nothing_runs_at_load_and_nothing_is_per_thread(bitcode: dict[str, Path]) -> None:
-    for level, module in modules(bitcode):
+def test_nothing_runs_at_load_and_nothing_is_per_thread(modules: Modules) -> None:
+    for level, module in modules.items():
         names = {value.name for value in module.global_variables}
         assert "llvm.global_ctors" not in names and "llvm.global_dtors" not in names, level
         assert not [str(value) for value in module.global_variables if "thread_local" in str(value)], level
@@ -151,6 +155,7 @@ def test_native_code_needs_no_compiler_support_library(level: str) -> None:
 def test_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     level = BUILD.native_level()
     monkeypatch.setattr(BUILD, "runtime_sources", lambda: (BUILD.HOST / "pool.cpp", BUILD.HOST / "runtime.cpp"))
+    share_objects(tmp_path)
     built = BUILD.build_native(tmp_path, levels=[level], gpus=())
     manifest = json.loads((tmp_path / "native.json").read_text())
     assert manifest["abi_version"] == BUILD.abi_version() == ABI_VERSION

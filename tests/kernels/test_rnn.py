@@ -66,8 +66,10 @@ class Network:
         return self.act(0, o + po * c) * self.act(2, c), c
 
 
-def make(kind: str, dtype: Any, directions: int, seed: int = 0) -> dict[str, np.ndarray]:
-    steps, batch, width, hidden, gates = 5, 3, 7, 6, GATES[kind]
+def make(
+    kind: str, dtype: Any, directions: int, seed: int = 0, batch: int = 3, hidden: int = 6
+) -> dict[str, np.ndarray]:
+    steps, width, gates = 5, 7, GATES[kind]
     shapes = {
         "x": (steps, batch, width),
         "w": (directions, gates * hidden, width),
@@ -160,6 +162,20 @@ def test_equations(kind: str, direction: str, layout: int, lengths: list[int] | 
     oracle = expected(kind, given, lengths or [5, 5, 5], direction, networks(kind, directions, [], 0, flag))
     for ours, theirs in zip(actual, oracle, strict=True):
         assert_close(ours, theirs, factor=2)
+
+
+@pytest.mark.parametrize(("kind", "hidden"), [("lstm", 72), ("lstm", 67), ("gru", 88), ("gru", 93), ("rnn", 264)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("flag", [False, True])
+def test_many_hidden_units(kind: str, hidden: int, dtype: Any, flag: bool) -> None:
+    """Both directions, sequences of several lengths; weights small enough that sums stay near 1."""
+    given, lengths = make(kind, dtype, 2, batch=6, hidden=hidden), [5, 0, 3, 1, 5, 2]
+    given["r"] = (widen(given["r"]) / hidden**0.5).astype(dtype)
+    attributes: dict[str, Any] = {FLAG[kind]: flag} if kind in FLAG else {}
+    actual = run(kind, given, lengths, int(flag), [], direction="bidirectional", **attributes)
+    oracle = expected(kind, given, lengths, "bidirectional", networks(kind, 2, [], 0, flag))
+    for ours, theirs in zip(actual, oracle, strict=True):
+        assert_close(ours, theirs, factor=4)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn"])

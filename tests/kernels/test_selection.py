@@ -89,6 +89,16 @@ def test_unique(shape: tuple[int, ...], axis: int | None, dtype: Any) -> None:
         np.testing.assert_array_equal(widen(ours) if is_float(ours.dtype) else ours, theirs)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float32, np.int8])
+def test_unique_of_many(dtype: Any) -> None:
+    """Runs of 1,024, the last one short, of numbers at both ends of their type; the first of equal ones is kept."""
+    x = (draw((2500,), np.int64) % 700).astype(dtype)
+    x[[7, 1600]] = np.finfo(dtype).max if is_float(np.dtype(dtype)) else np.iinfo(dtype).max
+    x[[9, 2400]] = np.finfo(dtype).min if is_float(np.dtype(dtype)) else np.iinfo(dtype).min
+    for ours, theirs in zip(unique(x, flatten=True), np.unique(x, True, True, True), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_unique_in_order_of_appearance() -> None:
     x = np.array([2, 1, 1, 3, 4, 3], np.float32)
     values, first, inverse, counts = unique(x, flatten=True, sorted=False)

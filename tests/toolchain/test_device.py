@@ -13,8 +13,8 @@ import pytest
 from hip_compiler.cli.main import main
 from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime import devicecode, kernelreport
-from hip_compiler.toolchain import codeobject, notes
-from hip_compiler.toolchain.device import SAME_CODE, build_images, write_pack
+from hip_compiler.toolchain import codeobject, device, notes
+from hip_compiler.toolchain.device import SAME_CODE, WORKAROUND, build_images, write_pack
 from tests.device.machine import SOURCES
 from tests.kernels.harness import CACHE
 
@@ -86,9 +86,15 @@ def _sections(image: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("architecture", "other"), SAME_CODE.items())
-def test_architectures_that_are_said_to_have_the_same_code(architecture: str, other: str) -> None:
+def test_architectures_that_are_said_to_have_the_same_code(
+    architecture: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = SOURCES / "softmax.hip"
+    if architecture in WORKAROUND:
+        feature = ("-Xclang", "-target-feature", "-Xclang", f"+{WORKAROUND[architecture]}")
+        monkeypatch.setattr(device, "FLAGS", (*device.FLAGS, *feature))
     own = build_images([source], CACHE, [architecture], stem="own-code")[architecture].read_bytes()
+    monkeypatch.undo()
     shared = build_images([source], CACHE, [architecture], stem="same-code", same_code=SAME_CODE)[
         architecture
     ].read_bytes()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hip_compiler.core.conversion.converter import Converter
-from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, refuse_either
 from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.core.frontend.attributes import constant_array, dense_array
 from hip_compiler.core.frontend.node import REFUSED
@@ -132,7 +132,8 @@ class RegionSubgraph:
         conversion, findings = self._conversion, self._conversion.converter.findings
         before = len(findings)
         outer = conversion.tensors
-        conversion.tensors = outer.new_child(dict(zip(self._block.arguments, inputs, strict=True)))
+        given = (None if isinstance(source, Absent) else source for source in inputs)
+        conversion.tensors = outer.new_child(dict(zip(self._block.arguments, given, strict=True)))
         try:
             results = conversion.run(self._block)
         finally:
@@ -141,6 +142,7 @@ class RegionSubgraph:
             del findings[before:]
         if inside or any(result is None for result in results):
             raise SubgraphError(inside)
+        refuse_either(inputs, results)
         return [result for result in results if result is not None]
 
 

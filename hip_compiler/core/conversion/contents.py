@@ -14,7 +14,7 @@ import numpy as np
 from hip_compiler.core.conversion.onnx_op import OnnxOp
 from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY, BY_ONNX, DType
-from hip_compiler.shapes import Dim, dim
+from hip_compiler.shapes import Dim, dim, not_negative
 
 INT64 = BY_NAME["int64"]
 MAX_ELEMENTS = 1024
@@ -160,7 +160,7 @@ def _equal(op: OnnxOp, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         if x == y:
             decided[position] = True
         elif (x.value is not None and y.value is not None) or (
-            (x.value if x.value is not None else y.value or 0) < 0 and is_extent(x if x.value is None else y)
+            (x.value if x.value is not None else y.value or 0) < 0 and not_negative(x if x.value is None else y)
         ):
             decided[position] = False
         else:
@@ -169,12 +169,7 @@ def _equal(op: OnnxOp, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 
 
 def _never_equal(number: Dim, extent: Dim) -> bool:
-    return number.value is not None and number.value < 0 and is_extent(extent)
-
-
-def is_extent(value: Dim) -> bool:
-    """Whether the value cannot be negative: a sum of products of extents."""
-    return all(factor > 0 for _, factor in value.terms)
+    return number.value is not None and number.value < 0 and not_negative(extent)
 
 
 def _dim(value: Any) -> Dim:

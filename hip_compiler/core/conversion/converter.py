@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hip_compiler.core.conversion import contents
 from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
+from hip_compiler.core.conversion.mixed_types import refuse_mixed_types
 from hip_compiler.core.conversion.nearest import nearest
-from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, find_converter
+from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError, OnnxOp, SubgraphError, find_converter
 from hip_compiler.core.conversion.refused import REFUSED
-from hip_compiler.core.conversion.tensors import Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
+from hip_compiler.dtypes import BY_NAME
 from hip_compiler.errors import Unsupported
 
 MAX_EXPANSION_DEPTH = 8
+INT64 = BY_NAME["int64"]
+
+_OF_INT64 = {("", "CenterCropPad"): 1}
+"""Inputs that a function body computes with as int64, whichever integers the operator takes."""
 
 
 class Converter:
@@ -46,6 +53,8 @@ class Converter:
 
     def _results(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
         """Results of an operator, all of whose attributes are of effect, or known not to be."""
+        if any(isinstance(source, ScalarOrVector) for source in op.inputs):
+            return self._broadcast(op, depth)
         op = restated(self.emitter, op)
         results = self._made(op, depth)
         unread = sorted(set(op.attributes) - op.read)
@@ -53,7 +62,19 @@ class Converter:
             raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
         return results
 
+    def _broadcast(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
+        """Results where an input is a scalar or a vector, as the run decides."""
+        converter = find_converter(op.domain, op.op, op.version)
+        if converter is None or not converter.broadcasts:
+            raise NotSupportedError(f"an input is {EITHER}")
+        vectors = [Tensor(s.shape, s.dtype, s.value) if isinstance(s, ScalarOrVector) else s for s in op.inputs]
+        results = self._results(replace(op, inputs=vectors), depth)
+        if any(s is not None and s.rank > 0 and not isinstance(s, ScalarOrVector) for s in op.inputs):
+            return results
+        return [ScalarOrVector(r.shape, r.dtype, r.value) if r is not None and r.rank else r for r in results]
+
     def _made(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
+        refuse_mixed_types(op)
         known = contents.evaluate(op)
         if known is not None:
             return [known]
@@ -68,8 +89,11 @@ class Converter:
         made = None if converter is None else converter.convert(self.emitter, op)
         if made is not None:
             return [made] if isinstance(made, Tensor) else list(made)
-        if any(isinstance(source, TensorList) for source in op.inputs):
-            raise NotSupportedError("an input is a sequence")
+        if any(isinstance(source, Compound) for source in op.inputs):
+            raise NotSupportedError("an input is a sequence or an optional")
+        if (op.domain, op.op) in _OF_INT64:
+            at = _OF_INT64[op.domain, op.op]
+            op = replace(op, inputs=[*op.inputs[:at], self.emitter.cast(op.input(at), INT64), *op.inputs[at + 1 :]])
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
             raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))

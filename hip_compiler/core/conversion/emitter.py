@@ -245,6 +245,7 @@ class Emitter(Values):
         """The same elements, in row-major order, under another shape; the sizes must agree (checked if unknown)."""
         if source.shape == shape:
             return source
+        self.check_extents(shape)
         self.check_equal(product(source.shape), product(shape), "Reshape changes the number of elements")
         if source.constant is not None and all(extent.value is not None for extent in shape):
             array = source.constant.reshape([extent.value for extent in shape])  # type: ignore[misc]
@@ -336,6 +337,7 @@ class Emitter(Values):
 
     def slice(self, source: Tensor, starts: Sequence[Dim], sizes: Sequence[Dim], steps: Sequence[int]) -> Tensor:
         """Elements `start + i * step` of every axis, `step > 0`."""
+        self.check_extents(tuple(sizes))
         if any(size.value == 0 for size in (*sizes, *source.shape)):
             # A view of nothing may start past the end, which no slice operation allows.
             return Tensor(tuple(sizes), source.dtype, self.empty(tuple(sizes), source.dtype))

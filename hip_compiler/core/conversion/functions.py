@@ -11,7 +11,7 @@ import onnx.defs
 import onnx.helper
 import onnx.numpy_helper
 
-from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph
+from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph, refuse_either
 from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.errors import Unsupported
@@ -147,7 +147,7 @@ class _GraphSubgraph:
         graph = self._graph
         values = self._values.new_child({})
         for info, source in zip(graph.input, inputs, strict=True):
-            values[info.name] = source
+            values[info.name] = None if isinstance(source, Absent) else source
         for tensor in graph.initializer:
             array = onnx.numpy_helper.to_array(tensor)
             values[tensor.name] = constant(array, BY_NUMPY[array.dtype])
@@ -157,6 +157,7 @@ class _GraphSubgraph:
         found = [result for result in results if result is not None]
         if len(found) < len(results):
             raise NotSupportedError("a subgraph without one of its outputs")
+        refuse_either(inputs, found)
         return found
 
 

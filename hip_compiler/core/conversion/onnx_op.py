@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hip_compiler.core.conversion.tensors import Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.errors import Unsupported
 from hip_compiler.shapes import Dim
 
@@ -52,6 +52,16 @@ class Subgraph(Protocol):
         Raises:
             SubgraphError: operators that cannot be converted.
         """
+
+
+EITHER = "a scalar in one branch of an If, a vector of one element in the other"
+"""What a `ScalarOrVector` is, in reports."""
+
+
+def refuse_either(inputs: Sequence[Tensor], results: Sequence[Tensor | None]) -> None:
+    """Refuse a `ScalarOrVector` as the result of a body that is run more than once: If alone has no inputs."""
+    if inputs and any(isinstance(result, ScalarOrVector) for result in results):
+        raise NotSupportedError(f"a result of its body is {EITHER}")
 
 
 @dataclass
@@ -146,7 +156,8 @@ class Converter:
         dtypes: element types of its first input, checked before it is converted; None: those that ONNX defines it
             for, without strings and complex numbers.
         limits: what of the operator is refused, as a sentence's end: "at most 5 dimensions".
-        sequences: it takes sequences (`TensorList`), too.
+        sequences: it takes sequences and optionals (`Compound`), too.
+        broadcasts: a scalar and a vector of one element are the same to it (`ScalarOrVector`).
     """
 
     domain: str
@@ -158,11 +169,12 @@ class Converter:
     dtypes: frozenset[str] | None = None
     limits: str = ""
     sequences: bool = False
+    broadcasts: bool = False
 
     def refusal(self, op: OnnxOp) -> str | None:
         """Why an instance is refused for the kinds of its inputs; None where it is not."""
-        if not self.sequences and any(isinstance(source, TensorList) for source in op.inputs):
-            return "an input is a sequence"
+        if not self.sequences and any(isinstance(source, Compound) for source in op.inputs):
+            return "an input is a sequence or an optional"
         first = op.optional(0)
         if self.dtypes is None or first is None or first.dtype.name in self.dtypes:
             return None
@@ -182,13 +194,14 @@ def onnx_op(
     dtypes: frozenset[str] | None = None,
     limits: str = "",
     sequences: bool = False,
+    broadcasts: bool = False,
 ) -> Callable[[Convert], Convert]:
     """Register a converter for operators of an opset range (`since` to `until`, both included)."""
 
     def register(convert: Convert) -> Convert:
         for op in ops:
             text = how or (convert.__doc__ or "").split("\n")[0]
-            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences)
+            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences, broadcasts)
             CONVERTERS.setdefault((domain, op), []).append(entry)
         return convert
 

@@ -20,9 +20,6 @@ REFUSED: dict[tuple[str, str], str] = {
     (ML, "CastMap"): _MAPS,
     (ML, "DictVectorizer"): _MAPS,
     (ML, "ZipMap"): _ZIP,
-    ("com.microsoft", "GemmFloat8"): (
-        "only ONNX Runtime's CUDA provider has it, so that no result could be compared: write Cast, MatMul and Mul"
-    ),
     ("ai.onnx.preview.training", "Gradient"): "a model is compiled for inference, without differentiation",
 }
 """Reason by domain and operator."""

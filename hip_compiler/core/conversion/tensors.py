@@ -57,23 +57,69 @@ class Tensor:
         return tuple(element if isinstance(element, Dim) else dim(int(element)) for element in self.contents.flat)
 
 
-class TensorList(Tensor):
-    """A sequence of tensors whose length is known at compile time; there is no such value at run time.
+class Compound(Tensor):
+    """A sequence or an optional; it has no SSA value of its own."""
+
+
+class TensorList(Compound):
+    """A sequence of tensors whose length is known at compile time; the program knows nothing of it.
 
     Attributes:
         elements: the tensors, in order.
     """
 
-    def __init__(self, elements: Sequence[Tensor]) -> None:
-        super().__init__((), elements[0].dtype if elements else BY_NAME["float"])
+    def __init__(self, elements: Sequence[Tensor], dtype: DType | None = None) -> None:
+        super().__init__((), elements[0].dtype if elements else dtype or BY_NAME["float"])
         self.elements = tuple(elements)
 
 
-class Absent(Tensor):
+class Absent(Compound):
     """An optional that holds nothing, as the result of an operator."""
 
     def __init__(self) -> None:
         super().__init__((), BY_NAME["float"])
+
+
+class Packed(Compound):
+    """A sequence whose length only run time knows, as two tensors.
+
+    Attributes:
+        elements: elements of all tensors, one tensor after the other, each in row-major order; [number of elements].
+        layout: int64 [length, 1 + MAX_RANK]: where a tensor begins in `elements`, its extents, and -1 in the columns
+            that are left.
+        known: what is known of every tensor's shape, None where an extent is not; None: not even the rank.
+    """
+
+    def __init__(self, elements: Tensor, layout: Tensor, known: tuple[int | None, ...] | None) -> None:
+        super().__init__((), elements.dtype)
+        self.elements = elements
+        self.layout = layout
+        self.known = known
+
+    @property
+    def length(self) -> Dim:
+        return self.layout.shape[0]
+
+
+class Maybe(Compound):
+    """An optional of which only run time knows whether it holds something.
+
+    Attributes:
+        held: the sequence; for an optional of a tensor, a sequence of at most one.
+        present: one truth value, rank 0; None for an optional of a tensor.
+    """
+
+    def __init__(self, held: Packed, present: Tensor | None = None) -> None:
+        super().__init__((), held.dtype)
+        self.held = held
+        self.present = present
+
+
+class ScalarOrVector(Tensor):
+    """A vector of one element that stands for a scalar, too: one branch of an If gives this, and the other that.
+
+    Operators that broadcast read both alike. What tells them apart, as the shape does, cannot be compiled.
+    """
 
 
 def constant(array: np.ndarray, dtype: DType, buffer: str | None = None) -> Tensor:

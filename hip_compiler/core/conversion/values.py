@@ -11,12 +11,12 @@ from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
-from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, Packed, Tensor, TensorList
 from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.dtypes import DType
-from hip_compiler.shapes import Dim, Shape, Symbol, dim, symbol
+from hip_compiler.shapes import Dim, Shape, dim, not_negative, symbol
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -30,18 +30,20 @@ class Values:
         self.guesses = guesses or Guesses()
         self._fresh = 0
         self._made: list[Tensor] = []
+        self._sure: set[Dim] = set()
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """For a region: SSA values made inside are not used outside."""
         outer, self._made = self._made, []
+        sure, self._sure = self._sure, set(self._sure)
         try:
             with self.extents.scope():
                 yield
         finally:
             for source in self._made:
                 source.value = None
-            self._made = outer
+            self._made, self._sure = outer, sure
 
     # ---- values and types ------------------------------------------------------------------------
 
@@ -58,11 +60,11 @@ class Values:
         """The SSA value of a tensor; contents known at compile time become an operation here.
 
         Raises:
-            NotSupportedError: a sequence or an empty optional, which has no value at run time.
+            NotSupportedError: a sequence or an optional, which has no value of its own.
         """
-        if isinstance(source, (TensorList, Absent)):
-            kind = "a sequence" if isinstance(source, TensorList) else "an optional"
-            raise NotSupportedError(f"{kind} that is needed at run time: only tensors exist there")
+        if isinstance(source, Compound):
+            kind = "a sequence" if isinstance(source, (TensorList, Packed)) else "an optional"
+            raise NotSupportedError(f"{kind} where a tensor is needed")
         if source.value is None:
             if source.constant is not None:
                 source.value = self._constant_value(source)
@@ -90,16 +92,27 @@ class Values:
 
     def empty(self, shape: Shape, dtype: DType) -> Any:
         """A destination: `tensor.empty` of the shape."""
+        self.check_extents(shape)
         sizes = [self.index_value(extent) for extent in shape if extent.value is None]
         kind = self.tensor_type(shape, dtype)
         return ir.Operation.create("tensor.empty", results=[kind], operands=sizes).result
 
-    def fresh_symbol(self, value: Any, *, at_entry: bool = False) -> Dim:
-        """A new symbol that stands for an SSA value of type `index`."""
+    def fresh_symbol(self, value: Any, *, signed: bool = False) -> Dim:
+        """A new symbol that stands for an SSA value of type `index`, which may be negative if it is signed."""
         self._fresh += 1
-        name = Symbol(f"?data{self._fresh}")
-        self.extents.bind(name, value, at_entry=at_entry)
-        return symbol(name.name)
+        extent = symbol(f"?data{self._fresh}", signed=signed)
+        (found,) = extent.symbols()
+        self.extents.bind(found, value, at_entry=False)
+        return extent
+
+    def check_extents(self, shape: Shape) -> None:
+        """A run fails where a number that it reads makes an extent negative."""
+        for extent in shape:
+            if extent.value is None and extent not in self._sure and any(s.signed for s in extent.symbols()):
+                self._sure.add(extent)
+                if not not_negative(extent):
+                    value = self.index_value(extent)
+                    self.check(arith.cmpi(arith.CmpIPredicate.sge, value, index(0)), "an extent is negative")
 
     def check(self, condition: Any, message: str) -> None:
         """Fail the run with the message when an `i1` is false."""
@@ -129,5 +142,5 @@ class Values:
         found = []
         for position in range(source.size):
             element = tensor.extract(value, [index(position)] if source.rank else [])
-            found.append(self.fresh_symbol(arith.index_cast(ir.IndexType.get(), element)))
+            found.append(self.fresh_symbol(arith.index_cast(ir.IndexType.get(), element), signed=True))
         return tuple(found)

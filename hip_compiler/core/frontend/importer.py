@@ -9,6 +9,7 @@ import onnx
 
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.frontend.builder import GraphBuilder, Scope
+from hip_compiler.core.frontend.compound_types import type_text
 from hip_compiler.core.frontend.external import ExternalData
 from hip_compiler.core.frontend.inference import InferredGraph, infer_graph
 from hip_compiler.core.frontend.load import LoadedModel, ModelSource, load_model
@@ -122,9 +123,11 @@ def _build_function(module: Any, original: onnx.GraphProto, inferred: InferredGr
 
 
 def _interface(info: onnx.ValueInfoProto) -> Any:
-    """`onnx.name` and `onnx.dims` of a graph input or output, as the model's author wrote them."""
+    """`onnx.name`, and `onnx.dims` or `onnx.type`, of a graph input or output, as the model's author wrote them."""
     attributes = {"onnx.name": ir.StringAttr.get(info.name)}
     if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape"):
         dims = [ir.StringAttr.get(dim.dim_param) for dim in info.type.tensor_type.shape.dim]
         attributes["onnx.dims"] = ir.ArrayAttr.get(dims)
+    elif info.type.WhichOneof("value") in ("sequence_type", "optional_type"):
+        attributes["onnx.type"] = ir.StringAttr.get(type_text(info.type))
     return ir.DictAttr.get(attributes)

@@ -14,10 +14,13 @@ from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
-from hip_compiler.core.conversion.tensors import Absent, Tensor, TensorList
+from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError
+from hip_compiler.core.conversion.ports import Entry, Part, Port, compound_input, compound_output, tensor_port
+from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.core.dialects.access import read_op
 from hip_compiler.core.dialects.hip.define import MAX_RANK
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
+from hip_compiler.core.frontend.compound_types import parse_compound
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
@@ -84,9 +87,9 @@ class _FunctionConversion:
                 f"@{ENTRY} has no context argument",
                 hint="run hip-add-context-arg before this pass",
             )
-        sources = {argument: self._input(position, argument) for position, argument in enumerate(arguments[1:])}
-        usable = {argument: source for argument, source in sources.items() if source is not None}
-        inputs = list(usable.values())
+        ports = {argument: self._input(position, argument) for position, argument in enumerate(arguments[1:])}
+        usable = {argument: port for argument, port in ports.items() if port is not None}
+        inputs = [part for port in usable.values() for part in port.parts]
         with ir.InsertionPoint(self.old), self.old.location:
             function, block = self._new_function(inputs)
             with ir.InsertionPoint(block):
@@ -95,31 +98,37 @@ class _FunctionConversion:
             converter = Converter(emitter, self.opsets)
             blocks = BlockConversion(converter, self.context)
             with ir.InsertionPoint(block):
-                for (argument, (_, source)), value in zip(usable.items(), list(block.arguments)[1:], strict=True):
+                for (_, source), value in zip(inputs, list(block.arguments)[1:], strict=True):
                     source.value = value
-                    blocks.tensors[argument] = source
                     self._bind(source, emitter)
+                blocks.tensors.update((argument, port.value) for argument, port in usable.items())
                 results = [
-                    self._result(position, result, converter) for position, result in enumerate(blocks.run(old_block))
+                    self._result(position, result, emitter, converter)
+                    for position, result in enumerate(blocks.run(old_block))
                 ]
                 findings = [*self.context.findings, *self.findings, *converter.findings]
                 findings += unavailable(function, self.context, self.opsets.get("", 1))
                 if findings:
                     function.erase()
                     raise UnsupportedError(findings, hint="hip-compiler coverage lists what can be compiled")
-                values = [emitter.value(result) for result in results]
+                outputs = [part for port in results for part in port.parts]
+                values = [emitter.value(part) for _, part in outputs]
                 ir.Operation.create("func.return", operands=values)
             marker.erase()
-        self._finish(function, block, inputs, results, values)
+        compounds = [port.entry for port in (*usable.values(), *results) if port.entry is not None]
+        self._finish(function, block, (inputs, outputs, compounds), values)
 
-    def _input(self, position: int, argument: Any) -> tuple[str, Tensor] | None:
+    def _input(self, position: int, argument: Any) -> Port | None:
         attributes = self._interface("arg_attrs", position + 1)
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
+        kind = parse_compound(attributes["onnx.type"].value) if "onnx.type" in attributes else None
+        if kind is not None:
+            return compound_input(name, position, kind)
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
             advice = next((f"; {text}" for word, text in _ADVICE.items() if word in str(argument.type)), "")
-            kind = f"{argument.type}: inputs must be tensors of numbers with a known rank{advice}"
-            self.findings.append(Unsupported(name, "graph input", "", self.opsets.get("", 1), (), kind))
+            reason = f"{argument.type}: inputs must be tensors of numbers with a known rank{advice}"
+            self._refuse(name, "graph input", reason)
             return None
         self._limit_rank(name, "graph input", len(extents))
         names = [text.value for text in attributes["onnx.dims"]] if "onnx.dims" in attributes else []
@@ -129,13 +138,13 @@ class _FunctionConversion:
             if not any(character.isalnum() for character in given):
                 given = ""  # exporters write "?" for every dimension they know nothing of
             shape.append(dim(extent) if extent is not None else symbol(given or f"?{position}_{axis}"))
-        return name, Tensor(tuple(shape), dtype)
+        return tensor_port(name, Tensor(tuple(shape), dtype))
 
     def _interface(self, kind: str, position: int) -> Mapping[str, Any]:
         attributes = self.old.attributes
         return attributes[kind][position] if kind in attributes else {}
 
-    def _new_function(self, inputs: list[tuple[str, Tensor]]) -> tuple[Any, Any]:
+    def _new_function(self, inputs: list[Part]) -> tuple[Any, Any]:
         emitter = Emitter(self.context, ExtentValues(None))
         types = [ir.Type.parse("!hip.context"), *(emitter.tensor_type(t.shape, t.dtype) for _, t in inputs)]
         function = ir.Operation.create(
@@ -159,49 +168,58 @@ class _FunctionConversion:
                         value = tensor.dim(source.value, index(axis))
                     emitter.extents.bind(atom, value, at_entry=True)
 
-    def _result(self, position: int, result: Tensor | None, converter: Converter) -> Tensor:
-        if isinstance(result, (TensorList, Absent)):
-            kind = "a sequence" if isinstance(result, TensorList) else "an optional"
-            reason = f"{kind}: outputs must be tensors; make those that it holds outputs of their own"
-            name = self._output_name(position)
-            self.findings.append(Unsupported(name, "graph output", "", self.opsets.get("", 1), (), reason))
-        elif result is None:
+    def _result(self, position: int, result: Tensor | None, emitter: Emitter, converter: Converter) -> Port:
+        name, attributes = self._output_name(position), self._interface("res_attrs", position)
+        if result is None:
             assert converter.findings or self.findings or self.context.findings, (
                 "a result without conversion has a finding"
             )
-        else:
-            self._limit_rank(self._output_name(position), "graph output", result.rank)
-        return result or Tensor((), BY_NUMPY[_FLOAT32])
+            return tensor_port(name, Tensor((), BY_NUMPY[_FLOAT32]))
+        kind = parse_compound(attributes["onnx.type"].value) if "onnx.type" in attributes else None
+        try:
+            if isinstance(result, ScalarOrVector):
+                raise NotSupportedError(EITHER)
+            if kind is not None or isinstance(result, Compound):
+                return compound_output(emitter, name, result, kind)
+        except NotSupportedError as error:
+            self._refuse(name, "graph output", str(error))
+            return tensor_port(name, Tensor((), BY_NUMPY[_FLOAT32]))
+        self._limit_rank(name, "graph output", result.rank)
+        return tensor_port(name, result)
+
+    def _refuse(self, name: str, place: str, reason: str) -> None:
+        self.findings.append(Unsupported(name, place, "", self.opsets.get("", 1), (), reason))
 
     def _limit_rank(self, name: str, place: str, rank: int) -> None:
         if rank > MAX_RANK:
             reason = f"{rank} dimensions: inputs and outputs have at most {MAX_RANK}; reshape it in the model"
-            self.findings.append(Unsupported(name, place, "", self.opsets.get("", 1), (), reason))
+            self._refuse(name, place, reason)
 
     def _output_name(self, position: int) -> str:
         attributes = self._interface("res_attrs", position)
         return attributes["onnx.name"].value if "onnx.name" in attributes else f"output{position}"
 
     def _finish(
-        self, function: Any, block: Any, inputs: list[tuple[str, Tensor]], results: list[Tensor], values: list[Any]
+        self, function: Any, block: Any, interface: tuple[list[Part], list[Part], list[Entry]], values: list[Any]
     ) -> None:
+        inputs, outputs, compounds = interface
         arguments = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = _function_type(arguments, [value.type for value in values])
-        outputs = [(self._output_name(position), result) for position, result in enumerate(results)]
-        interface = {
+        document = {
             "inputs": [_entry(*pair) for pair in inputs],
             "outputs": [_entry(*pair) for pair in outputs],
             "shared": _shared(inputs, outputs, self.context.ops),
+            "compounds": compounds,
         }
-        self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(interface))
+        self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(document))
         self.old.erase()
         function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
 
 
 _ADVICE = {
     "string": "turn text into numbers before the model",
-    "sequence": "make the tensors of the sequence inputs of their own",
-    "optional": "make it a tensor, or leave it out of the model",
+    "sequence": "a sequence of tensors of numbers can be an input",
+    "optional": "an optional of a tensor of numbers, or of a sequence of such, can be an input",
 }
 _FLOAT32 = next(numpy for numpy, dtype in BY_NUMPY.items() if dtype.name == "float")
 
@@ -214,9 +232,7 @@ def _entry(name: str, source: Tensor) -> dict[str, Any]:
     return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
 
 
-def _shared(
-    inputs: list[tuple[str, Tensor]], outputs: list[tuple[str, Tensor]], ops: Mapping[str, OpDef]
-) -> list[list[str]]:
+def _shared(inputs: list[Part], outputs: list[Part], ops: Mapping[str, OpDef]) -> list[list[str]]:
     """Pairs of an input and an output that may be one buffer: a cache that nothing but the append to it reads."""
     names = {source.value: name for name, source in inputs}
     found = []

@@ -132,6 +132,13 @@ class Extents:
             return []
         return [self._atoms[found][0] for found in extent.symbols()]
 
+    def not_negative(self, extent: Extent) -> bool:
+        """Whether an extent is a sum of products of dimensions, so that it cannot be negative."""
+        if isinstance(extent, int):
+            return extent >= 0
+        from_dims = all(self._atoms[found][2] == "dim" for found in extent.symbols())
+        return from_dims and all(factor > 0 for _, factor in extent.terms)
+
     def emit(self, extent: Extent) -> Any:
         """Compute an extent at the current insertion point; an `index` value."""
         if isinstance(extent, int):

@@ -167,6 +167,9 @@ class PoolPlanner:
         if group.unit == 1:
             return None
         unit = self._extents.emit(group.unit)
+        if not self._extents.not_negative(group.unit):
+            # The run fails with a message where an extent is negative, but only when it gets there.
+            unit = self._build.op("arith.maxsi", unit, self._build.constant(0))
         if not group.rounded:
             return unit
         up = self._build.add(unit, self._build.constant(self._alignment - 1))

@@ -13,7 +13,7 @@ from hip_compiler.core.mlir import ir
 from hip_compiler.dtypes import BY_ONNX, DType
 
 
-@onnx_op("Cast", how="linalg.generic", limits="no strings, no complex numbers")
+@onnx_op("Cast", how="linalg.generic", broadcasts=True, limits="no strings, no complex numbers")
 def convert_cast(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Conversion between element types of numbers; floats of 8 bits saturate unless told otherwise."""
     to = op.attr("to")
@@ -21,7 +21,7 @@ def convert_cast(emitter: Emitter, op: OnnxOp) -> Tensor:
     return _cast(emitter, op, BY_ONNX[to])
 
 
-@onnx_op("CastLike", how="linalg.generic", limits="no strings, no complex numbers")
+@onnx_op("CastLike", how="linalg.generic", broadcasts=True, limits="no strings, no complex numbers")
 def convert_cast_like(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Conversion to the element type of the second input."""
     return _cast(emitter, op, op.input(1).dtype)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hip_compiler.core.conversion.branches import RanksDifferError, branch
-from hip_compiler.core.conversion.contents import is_extent
 from hip_compiler.core.conversion.emitter import Emitter
-from hip_compiler.core.conversion.loops import Stack, Step, loop
+from hip_compiler.core.conversion.forms import Agreement, agreed, form_of
+from hip_compiler.core.conversion.loops import LoopResult, Stack, Step, loop
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, Subgraph, onnx_op
 from hip_compiler.core.conversion.regions import is_true
 from hip_compiler.core.conversion.stacking import stacking_loop
-from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
+from hip_compiler.core.conversion.tensors import Absent, Tensor, constant, symbolic
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
-from hip_compiler.shapes import Dim, dim
+from hip_compiler.shapes import Dim, dim, not_negative
 
 BOOL, INT64 = BY_NAME["bool"], BY_NAME["int64"]
 
@@ -25,7 +25,7 @@ BOOL, INT64 = BY_NAME["bool"], BY_NAME["int64"]
 @onnx_op(
     "If",
     how="scf.if; the branch taken where the condition is known",
-    limits="where the branches differ in rank or hold sequences, the condition decides at compile time",
+    limits="where tensors of the branches differ in rank, the condition decides at compile time",
 )
 def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.if; only the branch taken where the condition is known."""
@@ -36,14 +36,17 @@ def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
         taken: Subgraph = then if condition.constant.item() else otherwise
         return taken.convert([])
     wanted = [number for number in range(op.outputs) if op.wants(number)]
-
-    def side(graph: Subgraph) -> list[Tensor]:
-        results = graph.convert([])
-        return [results[number] for number in wanted]
-
     holds = is_true(emitter, condition)
+
+    def attempt(agreement: Agreement) -> list[Tensor]:
+        def side(graph: Subgraph) -> list[Tensor]:
+            results = graph.convert([])
+            return agreement.parts(emitter, [results[number] for number in wanted])
+
+        return agreement.values(branch(emitter, holds, lambda: side(then), lambda: side(otherwise)))
+
     try:
-        made = branch(emitter, holds, lambda: side(then), lambda: side(otherwise))
+        made = agreed(attempt)
     except RanksDifferError:
         first = emitter.guesses.take(op.name)
         word, other = ("false", "true") if first else ("true", "false")
@@ -58,36 +61,43 @@ def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
 @onnx_op(
     "Loop",
     how="scf.for; scf.while where a condition may end it",
-    limits="ranks of states do not change; states are tensors",
+    limits="ranks of states do not change, but for the tensors of a sequence",
+    sequences=True,
 )
 def convert_loop(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.for where the number of iterations is known before the loop, scf.while otherwise."""
     body: Subgraph = op.attr("body")
-    initial = [op.input(number) for number in range(2, len(op.inputs))]
+    initial = [op.optional(number) or Absent() for number in range(2, len(op.inputs))]
     count = len(initial)
     op.require(body.inputs == count + 2, "the body has two inputs more than the loop has state")
     op.require(op.outputs <= body.outputs - 1, "the body gives fewer results than the loop")
     passed = body.passed()
     carried = [number for number in range(count) if passed[number + 1] != number + 2]
     scans = [number for number in range(count, op.outputs) if op.wants(number)]
+    first = [initial[number] for number in carried]
     going = constant(np.asarray(True), BOOL)
 
-    def iterate(iteration: Dim, states: list[Tensor]) -> Step:
-        inputs = list(initial)
-        for number, state in zip(carried, states, strict=True):
-            inputs[number] = state
-        counter = symbolic(np.array(iteration, dtype=object), INT64)
-        results = body.convert([counter, going, *inputs])
-        return Step([results[number + 1] for number in carried], [results[number + 1] for number in scans], results[0])
+    def attempt(agreement: Agreement) -> LoopResult:
+        def iterate(iteration: Dim, parts: list[Tensor]) -> Step:
+            inputs = list(initial)
+            for number, state in zip(carried, agreement.values(parts), strict=True):
+                inputs[number] = state
+            counter = symbolic(np.array(iteration, dtype=object), INT64)
+            results = body.convert([counter, going, *inputs])
+            states = agreement.parts(emitter, [results[number + 1] for number in carried])
+            return Step(states, [results[number + 1] for number in scans], results[0])
 
-    result = stacking_loop(
-        emitter,
-        [initial[number] for number in carried],
-        iterate,
-        trip=_trip(emitter, op.optional(0)),
-        condition=op.optional(1),
-        stacks=len(scans),
-    )
+        result = stacking_loop(
+            emitter,
+            agreement.parts(emitter, first),
+            iterate,
+            trip=_trip(emitter, op.optional(0)),
+            condition=op.optional(1),
+            stacks=len(scans),
+        )
+        return replace(result, states=agreement.values(result.states))
+
+    result = agreed(attempt, [form_of(state) for state in first])
     results: list[Tensor | None] = [*initial, *[None] * (op.outputs - count)]
     for number, value in zip([*carried, *scans], [*result.states, *result.stacks], strict=True):
         results[number] = value
@@ -102,7 +112,7 @@ def _trip(emitter: Emitter, limit: Tensor | None) -> Dim | None:
     if known is not None:
         return dim(max(known, 0))
     # Extents are not negative; numbers read from a tensor may be.
-    return count if limit.contents is not None and is_extent(count) else count.maximum(0)
+    return count if not_negative(count) else count.maximum(0)
 
 
 @onnx_op("Scan", since=9, how="scf.for", limits="ranks of states do not change")

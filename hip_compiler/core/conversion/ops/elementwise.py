@@ -24,7 +24,7 @@ NUMBERS = SIGNED | UNSIGNED
 INTEGERS = NUMBERS - FLOATS
 SMALL = frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"})
 BOOLS = frozenset({"bool"})
-FLOAT = BY_NAME["float"]
+FLOAT, DOUBLE = BY_NAME["float"], BY_NAME["double"]
 _FLOAT_MAX = 3.4028234663852886e38
 """What bounds default to where they are attributes."""
 
@@ -38,6 +38,7 @@ class Row:
         dtypes: element types of the operands.
         boolean: the result is bool; otherwise it has the first operand's element type.
         attributes: attribute names and their defaults.
+        since: the first opset version with these element types.
     """
 
     function: Function
@@ -46,6 +47,7 @@ class Row:
     boolean: bool = False
     attributes: Attributes | None = None
     domain: str = ""
+    since: int = 1
 
 
 def sigmoid(x: Scalar) -> Scalar:
@@ -118,6 +120,13 @@ def is_inf(x: Scalar, detect_negative: int, detect_positive: int) -> Scalar:
     return negative if detect_negative else positive if detect_positive else literal(0, BOOL)
 
 
+def shrink(x: Scalar, bias: float, lambd: float) -> Scalar:
+    """Integers in double, as bias and bound may lie between them; the result is cut."""
+    if not x.is_float:
+        return shrink(x.cast(DOUBLE), bias, lambd).cast(x.dtype)
+    return select(x < -lambd, x + bias, select(x > lambd, x - bias, 0, x), x)
+
+
 def power(x: Scalar, y: Scalar) -> Scalar:
     if x.is_float:
         return x.apply("powf", y.cast(x.dtype))
@@ -141,9 +150,14 @@ def hard_sigmoid(x: Scalar, alpha: float, beta: float) -> Scalar:
     return clamp(x * alpha + beta, 0.0, 1.0)
 
 
-def math_row(name: str, domain: str = "") -> Row:
+def error_function(x: Scalar) -> Scalar:
+    """erf; of integers it is cut to one."""
+    return x.apply("erf") if x.is_float else x.cast(DOUBLE).apply("erf").cast(x.dtype)
+
+
+def math_row(name: str, domain: str = "", since: int = 1) -> Row:
     """A unary function of the `math` dialect."""
-    return Row(lambda x: x.apply(name), 1, FLOATS, domain=domain)
+    return Row(lambda x: x.apply(name), 1, FLOATS, domain=domain, since=since)
 
 
 ROWS: dict[str, Row] = {
@@ -166,7 +180,7 @@ ROWS: dict[str, Row] = {
     "Sqrt": math_row("sqrt"),
     "Exp": math_row("exp"),
     "Log": math_row("log"),
-    "Erf": math_row("erf"),
+    "Erf": math_row("erf", since=13),
     "Sin": math_row("sin"),
     "Cos": math_row("cos"),
     "Tan": math_row("tan"),
@@ -194,10 +208,7 @@ ROWS: dict[str, Row] = {
     "Mish": Row(lambda x: x * softplus(x).apply("tanh"), 1, FLOATS),
     "Swish": Row(lambda x, alpha: x * sigmoid(x * alpha), 1, FLOATS, attributes={"alpha": 1.0}),
     "Gelu": Row(gelu, 1, FLOATS, attributes={"approximate": "none"}),
-    "Shrink": Row(
-        lambda x, bias, lambd: select(x < -lambd, x + bias, select(x > lambd, x - bias, 0, x), x),
-        1, NUMBERS, attributes={"bias": 0.0, "lambd": 0.5},
-    ),
+    "Shrink": Row(shrink, 1, NUMBERS, attributes={"bias": 0.0, "lambd": 0.5}),
     "Equal": Row(lambda x, y: x == y, 2, NUMBERS | BOOLS, boolean=True),
     "Less": Row(lambda x, y: x < y, 2, NUMBERS, boolean=True),
     "LessOrEqual": Row(lambda x, y: x <= y, 2, NUMBERS, boolean=True),
@@ -239,13 +250,19 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
 
 
 def _register(name: str, row: Row) -> None:
-    @onnx_op(name, domain=row.domain, how="linalg.generic", dtypes=row.dtypes)
+    @onnx_op(name, domain=row.domain, since=row.since, how="linalg.generic", dtypes=row.dtypes, broadcasts=True)
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
         return _convert_row(row, emitter, op)
 
 
 for _name, _row in ROWS.items():
     _register(_name, _row)
+
+
+@onnx_op("Erf", until=12, how="linalg.generic", dtypes=NUMBERS)
+def convert_erf(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """The error function when it was one of integers, too."""
+    return _convert_row(Row(error_function, 1, NUMBERS), emitter, op)
 
 
 @onnx_op("Clip", how="linalg.generic", dtypes=NUMBERS)
@@ -267,7 +284,7 @@ def convert_clip(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(body, [x, *given], x.dtype)
 
 
-@onnx_op("Where", how="linalg.generic")
+@onnx_op("Where", how="linalg.generic", broadcasts=True)
 def convert_where(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Elements of the second or the third input, as the first says."""
     condition, x, y = (op.input(i) for i in range(3))

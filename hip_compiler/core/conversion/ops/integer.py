@@ -15,7 +15,7 @@ import numpy as np
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.conv import convert_conv
-from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.ops.elementwise import FLOATS, SMALL
 from hip_compiler.core.conversion.ops.matmul import multiply
 from hip_compiler.core.conversion.ops.quantize import UINT8, dynamic_parameters, level, quantize
 from hip_compiler.core.conversion.scalars import Scalar
@@ -37,11 +37,16 @@ _EXACT = 1 << 24
 def product(
     emitter: Emitter, op: OnnxOp, a: Tensor, b: Tensor, zero_a: Tensor | None, zero_b: Tensor | None, **flags: Any
 ) -> Tensor:
-    """The int32 product of 8-bit operands less their zero points, scalars or per row of a and column of b."""
+    """The product of operands less their zero points, scalars or per row of a and column of b.
+
+    Of integers of 8 bits it is int32. QLinearMatMul has floats of 8 bits, too; with one on either side it is float.
+    """
     for operand in (a, b):
-        op.require(operand.dtype.name in BYTES, f"element type {operand.dtype} is not defined for it")
+        op.require(operand.dtype.name in _quantized(op), f"element type {operand.dtype} is not defined for it")
     if zero_a is not None and zero_a.rank == 1 and a.rank > 1 and not flags.get("trans_a"):
         zero_a = zero_a if zero_a.shape == (dim(1),) else emitter.reshape(zero_a, (*zero_a.shape, dim(1)))
+    if not {a.dtype.name, b.dtype.name} <= BYTES:
+        return multiply(emitter, centred(emitter, a, zero_a, FLOAT), centred(emitter, b, zero_b, FLOAT), **flags)
     inner = a.shape[-2 if flags.get("trans_a") else -1].value
     bound = None if inner is None else inner * _LARGEST
     weights = _centred_constant(b, zero_b)
@@ -53,6 +58,11 @@ def product(
     return emitter.cast(multiply(emitter, left, right, **flags), INT32)
 
 
+def _quantized(op: OnnxOp) -> frozenset[str]:
+    """Element types of what an operator has scales for."""
+    return BYTES | SMALL if op.op == "QLinearMatMul" else BYTES
+
+
 def centred(emitter: Emitter, x: Tensor, zero: Tensor | None, dtype: DType) -> Tensor:
     """A tensor less its zero point, in a type that holds the difference; a constant stays one."""
     known = _centred_constant(x, zero)
@@ -60,11 +70,12 @@ def centred(emitter: Emitter, x: Tensor, zero: Tensor | None, dtype: DType) -> T
         return constant(known.astype(dtype.numpy), dtype)
     if zero is None:
         return emitter.cast(x, dtype)
-    return emitter.elementwise(lambda v, z: (v.cast(INT32) - z.cast(INT32)).cast(dtype), [x, zero], dtype, x.shape)
+    exact = FLOAT if x.dtype.kind == "float" else INT32
+    return emitter.elementwise(lambda v, z: (v.cast(exact) - z.cast(exact)).cast(dtype), [x, zero], dtype, x.shape)
 
 
 def _centred_constant(x: Tensor, zero: Tensor | None) -> np.ndarray | None:
-    if x.constant is None or (zero is not None and zero.constant is None):
+    if x.constant is None or x.dtype.kind == "float" or (zero is not None and zero.constant is None):
         return None
     numbers = x.constant.astype(np.int32)
     return numbers if zero is None or zero.constant is None else numbers - zero.constant.astype(np.int32)
@@ -80,7 +91,7 @@ def requantize(
     dtype: DType,
 ) -> Tensor:
     """round(total * product of scales / output scale) + zero point, within the range of the element type."""
-    op.require(dtype.name in BYTES, f"element type {dtype} is not defined for it")
+    op.require(dtype.name in _quantized(op), f"element type {dtype} is not defined for it")
     op.require(all(scale.dtype.name in FLOATS for scale in (*scales, out)), f"scales of type {out.dtype}")
     op.require(out.size == 1 and (zero is None or zero.size == 1), "an output scale that is no scalar")
     operands = [total, *scales, emitter.reshape(out, ())]
@@ -92,7 +103,10 @@ def requantize(
         for scale in rest[1 : len(scales)]:
             factor = factor * scale.cast(FLOAT)
         factor = factor / rest[len(scales)].cast(FLOAT)
-        return level(number.cast(FLOAT) * factor, None if zero is None else rest[-1], dtype)
+        quotient, shift = number.cast(FLOAT) * factor, None if zero is None else rest[-1]
+        if dtype.kind != "float":
+            return level(quotient, shift, dtype)
+        return (quotient if shift is None else quotient + shift.cast(FLOAT)).cast(dtype)
 
     return emitter.elementwise(body, operands, dtype, total.shape)
 
@@ -110,9 +124,9 @@ def convert_matmul_integer(emitter: Emitter, op: OnnxOp) -> Tensor:
     return product(emitter, op, op.input(0), op.input(1), op.optional(2), op.optional(3))
 
 
-@onnx_op("QLinearMatMul", how="hip.matmul", dtypes=BYTES, limits="one output scale")
+@onnx_op("QLinearMatMul", how="hip.matmul", dtypes=BYTES | SMALL, limits="one output scale")
 def convert_qlinear_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Integer product of 8-bit operands, brought to the output's scale."""
+    """Product of 8-bit operands, integers or floats, brought to the output's scale."""
     a, b, out, zero = op.input(0), op.input(3), op.input(6), op.input(7)
     total = product(emitter, op, a, b, op.input(2), op.input(5))
     scales = [_row_scale(emitter, op.input(1)), op.input(4)]

@@ -54,7 +54,7 @@ def _pad_by_data(emitter: Emitter, op: OnnxOp, x: Tensor, pads: Sequence[Dim], a
     whole: list[Dim] = []
     for half in (values[: len(axes)], values[len(axes) :]):
         picked = picked_by_axis(emitter, axes, half, x.rank, [index(0)] * x.rank)
-        whole += [emitter.fresh_symbol(value) for value in picked]
+        whole += [emitter.fresh_symbol(value, signed=True) for value in picked]
     return _pad(emitter, op, x, whole, op.optional(2))
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.in_doubles import DOUBLE, within
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import BOOLS, FLOATS, NUMBERS, select
 from hip_compiler.core.conversion.reduced_axes import reduced_axes
 from hip_compiler.core.conversion.scalars import Scalar, compute_dtype, literal
 from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim, product
 
-_DOUBLE = BY_NAME["double"]
+WIDE_INTEGERS = frozenset({"int32", "int64", "uint32", "uint64"})
 
 
 def _same(x: Scalar) -> Scalar:
@@ -40,11 +41,7 @@ class Row:
 
 
 def _root(x: Scalar) -> Scalar:
-    return x.apply("sqrt") if x.is_float else x.cast(_DOUBLE).apply("sqrt").cast(x.dtype)
-
-
-def _logarithm(x: Scalar) -> Scalar:
-    return x.apply("log")
+    return x.apply("sqrt") if x.is_float else x.cast(DOUBLE).apply("sqrt").cast(x.dtype)
 
 
 ROWS: dict[str, Row] = {
@@ -56,8 +53,8 @@ ROWS: dict[str, Row] = {
     "ReduceL1": Row("sum", NUMBERS, before=abs),
     "ReduceL2": Row("sum", NUMBERS, before=lambda x: x * x, after=_root),
     "ReduceSumSquare": Row("sum", NUMBERS, before=lambda x: x * x),
-    "ReduceLogSum": Row("sum", FLOATS, after=_logarithm),
 }
+_LOG_SUM = Row("sum", FLOATS, after=lambda x: x.apply("log"))
 
 
 def _convert(emitter: Emitter, op: OnnxOp, row: Row) -> Tensor:
@@ -85,8 +82,7 @@ for _name, _row in ROWS.items():
     _register(_name, _row)
 
 
-@onnx_op("ReduceLogSumExp", how="linalg.generic", dtypes=FLOATS)
-def convert_log_sum_exp(emitter: Emitter, op: OnnxOp) -> Tensor:
+def _log_sum_exp(emitter: Emitter, op: OnnxOp) -> Tensor:
     """log(sum(exp(x))), with the maximum taken out so that nothing overflows."""
     x = op.input(0)
     axes = reduced_axes(emitter, op, x.shape)
@@ -106,6 +102,21 @@ def convert_log_sum_exp(emitter: Emitter, op: OnnxOp) -> Tensor:
 
 def _finite_or_zero(x: Scalar) -> Scalar:
     return select(abs(x) < float("inf"), x, 0.0, x)
+
+
+onnx_op("ReduceLogSum", since=28, how="linalg.generic", dtypes=FLOATS)(partial(_convert, row=_LOG_SUM))
+onnx_op("ReduceLogSumExp", since=28, how="linalg.generic", dtypes=FLOATS)(_log_sum_exp)
+
+
+@onnx_op("ReduceLogSum", "ReduceLogSumExp", until=27, how="linalg.generic", dtypes=FLOATS | WIDE_INTEGERS)
+def convert_logarithm(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """When they were for integers, too: the logarithm of the doubles, cut, and within the range of the type."""
+    x = op.input(0)
+    convert = _log_sum_exp if op.op == "ReduceLogSumExp" else partial(_convert, row=_LOG_SUM)
+    if x.dtype.kind == "float":
+        return convert(emitter, op)
+    logarithm = convert(emitter, replace(op, inputs=[emitter.cast(x, DOUBLE), *op.inputs[1:]]))
+    return emitter.elementwise(lambda v: within(v, x.dtype), [logarithm], x.dtype)
 
 
 @onnx_op("GlobalLpPool", how="linalg.generic", dtypes=FLOATS)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.in_doubles import DOUBLE, within
 from hip_compiler.core.conversion.onnx_op import OnnxOp
-from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import Shape, dim
 
-DOUBLE, FLOAT, INT32 = BY_NAME["double"], BY_NAME["float"], BY_NAME["int32"]
+FLOAT, INT32 = BY_NAME["float"], BY_NAME["int32"]
 
 
 def resize_otherwise(
@@ -33,15 +33,7 @@ def resize_otherwise(
     inputs = {"x": emitter.cast(x, DOUBLE), "scales": scales, "roi": roi}
     between = emitter.hip("hip.resize", inputs, [DOUBLE], [shape], **attributes)[0]
     if x.dtype.name != "bool":
-        limits = np.iinfo(x.dtype.numpy)
-        # The largest integers of 64 bits are no doubles; the double below them is within range.
-        low, high = float(limits.min), float(limits.max)
-        high = high if int(high) <= limits.max else float(np.nextafter(high, 0))
-
-        def bounded(value: Scalar) -> Scalar:
-            return value.apply("roundeven").maximum(low).minimum(high)
-
-        between = emitter.elementwise(bounded, [between], DOUBLE)
+        between = emitter.elementwise(lambda v: within(v.apply("roundeven"), x.dtype), [between], DOUBLE)
     return emitter.cast(between, x.dtype)
 
 

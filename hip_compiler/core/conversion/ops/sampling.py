@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.in_doubles import DOUBLE, in_doubles, within
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.ops.elementwise import BOOLS, NUMBERS
 from hip_compiler.core.conversion.ops.selection import counted
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
@@ -15,9 +16,13 @@ from hip_compiler.shapes import dim
 INT64 = BY_NAME["int64"]
 
 
-@onnx_op("GridSample", since=16, how="hip.grid_sample", dtypes=FLOATS)
+@onnx_op("GridSample", since=16, how="hip.grid_sample", dtypes=NUMBERS | BOOLS)
 def convert_grid_sample(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """The input at the positions of a grid."""
+    """The input at the positions of a grid.
+
+    What lies between integers is computed in double and rounded to even, as by Resize; between bools, what is not 0 is
+    true. The operator's text leaves both open.
+    """
     x, grid = op.input(0), op.input(1)
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(op.attr("mode", "linear"), op.attr("mode", "linear"))
     attributes: dict[str, Any] = {
@@ -25,7 +30,16 @@ def convert_grid_sample(emitter: Emitter, op: OnnxOp) -> Tensor:
         "padding": op.attr("padding_mode", "zeros"),
         "align_corners": bool(op.attr("align_corners", 0)),
     }
-    return emitter.hip("hip.grid_sample", {"x": x, "grid": grid}, [x.dtype], **attributes)[0]
+
+    def sampled(source: Tensor) -> Tensor:
+        return emitter.hip("hip.grid_sample", {"x": source, "grid": grid}, [source.dtype], **attributes)[0]
+
+    if x.dtype.kind == "float":
+        return sampled(x)
+    if mode == "nearest" or x.dtype.name == "bool":
+        return in_doubles(emitter, x, sampled)
+    between = sampled(emitter.cast(x, DOUBLE))
+    return emitter.elementwise(lambda v: within(v.apply("roundeven"), x.dtype), [between], x.dtype)
 
 
 @onnx_op("RoiAlign", since=10, how="hip.roi_align")

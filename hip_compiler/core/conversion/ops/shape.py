@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hip_compiler.core.conversion.contents import is_extent, objects
+from hip_compiler.core.conversion.contents import objects
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, onnx_op
@@ -20,10 +20,10 @@ from hip_compiler.core.conversion.run_time_axes import (
 )
 from hip_compiler.core.conversion.scalars import Scalar, literal, where
 from hip_compiler.core.conversion.slices import slice_by_data, stepped
-from hip_compiler.core.conversion.tensors import Tensor, constant, symbolic
+from hip_compiler.core.conversion.tensors import Absent, Tensor, constant, symbolic
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY
-from hip_compiler.shapes import Dim, broadcast, dim, product
+from hip_compiler.shapes import Dim, broadcast, dim, not_negative, product
 
 INT64 = BY_NAME["int64"]
 INT64_MAX = 2**63 - 1
@@ -64,10 +64,10 @@ def convert_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
     return symbolic(objects(*extents)[window], INT64)
 
 
-@onnx_op("Identity", how="forwarded", sequences=True)
+@onnx_op("Identity", how="forwarded", sequences=True, broadcasts=True)
 def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input itself."""
-    return op.input(0)
+    return op.optional(0) or Absent()
 
 
 @onnx_op("Reshape", how="view")
@@ -107,7 +107,8 @@ def _decided_at_run_time(emitter: Emitter, x: Tensor, target: Sequence[Dim], *, 
     for value in extents:
         given = arith.muli(given, arith.select(_is_inferred(value), index(1), value))
     left = arith.divui(emitter.index_value(product(x.shape)), arith.maxui(given, index(1)))
-    return tuple(emitter.fresh_symbol(arith.select(_is_inferred(value), left, value)) for value in extents)
+    chosen = [arith.select(_is_inferred(value), left, value) for value in extents]
+    return tuple(emitter.fresh_symbol(value, signed=True) for value in chosen)
 
 
 def _is_inferred(value: Any) -> Any:
@@ -239,7 +240,7 @@ def convert_split(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
         if extent.value is None and op.version < 18:
             emitter.check_equal(whole * count, extent, "Split into equal parts")
     op.require(len(sizes) == op.outputs, f"{len(sizes)} parts for {op.outputs} outputs")
-    emitter.check_equal(sum(sizes, dim(0)), extent, "Split")
+    check_parts(emitter, op, sizes, extent)
     parts, start = [], dim(0)
     for size in sizes:
         starts = [start if i == axis else dim(0) for i in range(x.rank)]
@@ -247,6 +248,16 @@ def convert_split(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
         parts.append(emitter.slice(x, starts, extents, [1] * x.rank))
         start = start + size
     return parts
+
+
+def check_parts(emitter: Emitter, op: OnnxOp, sizes: Sequence[Dim], extent: Dim) -> None:
+    """Sizes of consecutive parts are not negative and are all of an extent: now, or when the model runs."""
+    for size in sizes:
+        op.require(size.value is None or size.value >= 0, f"a part of {size}")
+        if size.value is None:
+            positive = arith.cmpi(arith.CmpIPredicate.sge, emitter.index_value(size), emitter.index_value(dim(0)))
+            emitter.check(positive, f"{op.op}: the size of a part is negative")
+    emitter.check_equal(sum(sizes, dim(0)), extent, op.op)
 
 
 @onnx_op("Slice", how="view")
@@ -293,7 +304,7 @@ def _count(span: Dim, step: int) -> Dim:
     if number.value is not None:
         return number.maximum(0)
     # A span that is a sum of extents cannot be negative; min(a, n) is one, too.
-    return number if is_extent(span) else number.maximum(0)
+    return number if not_negative(span) else number.maximum(0)
 
 
 def _clamp(emitter: Emitter, position: Dim, extent: Dim, low: Dim, high: Dim) -> Dim:
@@ -304,7 +315,7 @@ def _clamp(emitter: Emitter, position: Dim, extent: Dim, low: Dim, high: Dim) ->
         if position.value <= -(2**31 - 1):
             return low
         absolute = extent + position if position.value < 0 else position
-    elif position == extent or is_extent(position):
+    elif position == extent or not_negative(position):
         absolute = position
     else:
         absolute = _from_end(emitter, position, extent)

@@ -51,7 +51,7 @@ def _along_data(emitter: Emitter, op: OnnxOp, x: Tensor, at: Tensor) -> Tensor:
     extent, parts = _lengths(emitter, op, emitter.fresh_symbol(given))
     value = emitter.index_value(extent)
     kept = [
-        emitter.fresh_symbol(arith.select(flag, value, emitter.index_value(size)))
+        emitter.fresh_symbol(arith.select(flag, value, emitter.index_value(size)), signed=True)
         for flag, size in zip(named, x.shape, strict=False)
     ]
     inputs = {"x": x, "length": None if length is None else emitter.cast(length, INT64), "at": at}

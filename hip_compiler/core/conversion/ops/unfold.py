@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hip_compiler.core.conversion.emitter import Emitter
+from hip_compiler.core.conversion.in_doubles import in_doubles
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.conv import pad_with
-from hip_compiler.core.conversion.ops.elementwise import FLOATS
+from hip_compiler.core.conversion.ops.elementwise import BOOLS, FLOATS, NUMBERS
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.core.mlir import arith
 from hip_compiler.dtypes import BY_NAME
@@ -24,15 +25,19 @@ def _per_axis(op: OnnxOp, axes: int) -> dict[str, Any]:
     }
 
 
-@onnx_op("Col2Im", since=18, how="hip.col2im", dtypes=FLOATS)
+@onnx_op("Col2Im", since=18, how="hip.col2im", dtypes=NUMBERS | BOOLS)
 def convert_col2im(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Columns of sliding blocks added back into an image."""
     x, block = op.input(0), op.input(2)
     image, extents = emitter.run_time_extents(op.input(1)), emitter.run_time_extents(block)
     op.require(len(extents) == len(image), "image and block of different ranks")
     shape = (x.shape[0], x.shape[1] // product(extents), *image)
-    inputs = {"x": x, "block": emitter.cast(block, INT64)}
-    return emitter.hip("hip.col2im", inputs, [x.dtype], [shape], **_per_axis(op, len(image)))[0]
+    block, attributes = emitter.cast(block, INT64), _per_axis(op, len(image))
+
+    def added(columns: Tensor) -> Tensor:
+        return emitter.hip("hip.col2im", {"x": columns, "block": block}, [columns.dtype], [shape], **attributes)[0]
+
+    return added(x) if x.dtype.kind == "float" else in_doubles(emitter, x, added)
 
 
 @onnx_op("DeformConv", since=19, how="hip.deform_conv", dtypes=FLOATS, limits="rank 4")
