@@ -7,7 +7,7 @@ OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated bench provider-oldest provider-everywhere genai clean
+.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated bench estimators provider-oldest provider-everywhere genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -60,6 +60,10 @@ emulated: $(STAMP) ## run every case of the host operators' tests on an emulated
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models
 	@$(BIN)/python -m benchmarks.run
+
+estimators: $(STAMP) ## convert estimators of scikit-learn, XGBoost and LightGBM, compile and compare them
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[estimators]'
+	@$(BIN)/python -m benchmarks.estimators
 
 provider-oldest: $(STAMP) ## test the execution provider with the oldest ONNX Runtime that it supports
 	@test -d $(VENV)/onnxruntime-$(OLDEST_ORT) || $(BIN)/python -m pip install --quiet --disable-pip-version-check \

@@ -148,7 +148,7 @@ def test_a_label_encoder_of_tensors() -> None:
 
 def test_categories() -> None:
     _ml("OneHotEncoder", WORDS, cats_strings=KEYS)
-    mapped = {"cats_strings": KEYS, "cats_int64s": [5, 6, 7, 8], "default_string": "none"}
+    mapped: dict[str, Any] = {"cats_strings": KEYS, "cats_int64s": [5, 6, 7, 8], "default_string": "none"}
     _ml("CategoryMapper", WORDS, **mapped)
     _ml("CategoryMapper", np.array([[8, 5], [1, 6]]), **mapped)
 
@@ -173,7 +173,7 @@ def test_labels_of_classes() -> None:
     assert len(set(found["y0"])) > 1
     found = _ml("LinearClassifier", NUMBERS, 2, 1, coefficients=[1.0, 0.5], intercepts=[0.1], classlabels_strings=two)
     assert set(found["y0"]) == set(two)
-    tree = {
+    tree: dict[str, Any] = {
         "nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3,
         "nodes_values": [0.2, 0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
         "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0], "class_treeids": [0, 0, 0],
@@ -181,7 +181,7 @@ def test_labels_of_classes() -> None:
     }  # fmt: skip
     found = _ml("TreeEnsembleClassifier", NUMBERS, 2, 1, classlabels_strings=three, **tree)
     assert set(found["y0"]) == {"small", "large"}
-    machine = {
+    machine: dict[str, Any] = {
         "kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0], "vectors_per_class": [1, 1], "rho": [0.1],
         "support_vectors": [1.0, 0.0, 0.0, 1.0], "coefficients": [1.0, -1.0],
     }  # fmt: skip

@@ -68,7 +68,12 @@ def convert_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
 
 
 @onnx_op(
-    "TreeEnsemble", domain=DOMAIN, since=5, how="hip.tree_ensemble", dtypes=frozenset({"float16", "float", "double"})
+    "TreeEnsemble",
+    domain=DOMAIN,
+    since=5,
+    how="hip.tree_ensemble",
+    dtypes=frozenset({"float16", "float", "double"}),
+    limits="post_transform 1 is SOFTMAX and 2 LOGISTIC, as specified; ONNX Runtime has them the other way round",
 )
 def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same with leaves in a list of their own, and nodes that test for membership in sets."""
