@@ -27,7 +27,7 @@ llm-models: $(STAMP) ## build language models with onnxruntime-genai's builder (
 llm-test: llm-models ## compare those with onnxruntime-genai: text, logits, perplexity
 	@$(BIN)/python -m pytest -n 1 -m llm tests/llm tests/generate
 
-test: $(STAMP) ## fetch the pretrained networks, run every test
+test: $(STAMP) ## fetch the pretrained networks, run the tests
 	@echo "== networks"
 	@$(BIN)/python -m tests.models
 	@echo "== tests"
