@@ -9,13 +9,19 @@ from hip_compiler.core.conversion import contents
 from hip_compiler.core.conversion.early_opsets import restated
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
+from hip_compiler.core.conversion.mixed_types import refuse_mixed_types
 from hip_compiler.core.conversion.nearest import nearest
 from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError, OnnxOp, SubgraphError, find_converter
 from hip_compiler.core.conversion.refused import REFUSED
 from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
+from hip_compiler.dtypes import BY_NAME
 from hip_compiler.errors import Unsupported
 
 MAX_EXPANSION_DEPTH = 8
+INT64 = BY_NAME["int64"]
+
+_OF_INT64 = {("", "CenterCropPad"): 1}
+"""Inputs that a function body computes with as int64, whichever integers the operator takes."""
 
 
 class Converter:
@@ -68,6 +74,7 @@ class Converter:
         return [ScalarOrVector(r.shape, r.dtype, r.value) if r is not None and r.rank else r for r in results]
 
     def _made(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
+        refuse_mixed_types(op)
         known = contents.evaluate(op)
         if known is not None:
             return [known]
@@ -84,6 +91,9 @@ class Converter:
             return [made] if isinstance(made, Tensor) else list(made)
         if any(isinstance(source, Compound) for source in op.inputs):
             raise NotSupportedError("an input is a sequence or an optional")
+        if (op.domain, op.op) in _OF_INT64:
+            at = _OF_INT64[op.domain, op.op]
+            op = replace(op, inputs=[*op.inputs[:at], self.emitter.cast(op.input(at), INT64), *op.inputs[at + 1 :]])
         body = function_body(op) if depth < MAX_EXPANSION_DEPTH else None
         if body is None:
             raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))

@@ -78,12 +78,13 @@ class KernelWriter:
         self._constants: dict[int, Any] = {}
         self._entry: Any = None
         self._lane: Any = None
+        self._bits = ir.IntegerType.get_signless(16)
 
     def write(self, name: str) -> Any:
         """Create the function at the current insertion point."""
         spec = self._spec
         dynamic = ir.ShapedType.get_dynamic_size()
-        flat = [ir.MemRefType.get([dynamic], access.value.type.element_type) for access in spec.accesses]
+        flat = [ir.MemRefType.get([dynamic], self._held(access.value.type.element_type)) for access in spec.accesses]
         types = flat + [value.type for value in spec.captured] + [self._build.index] * (len(spec.parameters) + 2)
         function = func.FuncOp(name, ir.FunctionType.get(types, []), visibility="private")
         function.attributes["hip.kernel"] = ir.UnitAttr.get()
@@ -290,16 +291,24 @@ class KernelWriter:
         self._captured[operand] = values[operand] = copied.results[0]
         return values[operand]
 
+    def _held(self, element: Any) -> Any:
+        """The element type of a kernel's memory: LLVM has no shuffles of `bf16`, so that such kernels move bits."""
+        return self._bits if isinstance(element, ir.BF16Type) else element
+
     def _load(self, number: int, point: Point) -> Any:
-        memory = self._memory[number]
-        return ir.Operation.create(
+        memory, element = self._memory[number], self._spec.accesses[number].value.type.element_type
+        loaded = ir.Operation.create(
             "memref.load",
             results=[memory.type.element_type],
             operands=[memory, self._index(number, point)],
         ).result
+        return loaded if loaded.type == element else arith.bitcast(element, loaded)
 
     def _write(self, number: int, point: Point, value: Any) -> None:
-        ir.Operation.create("memref.store", operands=[value, self._memory[number], self._index(number, point)])
+        memory = self._memory[number]
+        kind = memory.type.element_type
+        stored = value if value.type == kind else arith.bitcast(kind, value)
+        ir.Operation.create("memref.store", operands=[stored, memory, self._index(number, point)])
 
     def _index(self, number: int, point: Point) -> Any:
         index = point.indices[number]

@@ -11,14 +11,17 @@ from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.group_query_attention import append
 from hip_compiler.core.conversion.ops.matmul import multiply
 from hip_compiler.core.conversion.ops.rotary import HALVES, MICROSOFT
-from hip_compiler.core.conversion.scalars import literal, where
+from hip_compiler.core.conversion.scalars import Scalar, literal, where
 from hip_compiler.core.conversion.tensors import Tensor
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import Dim, dim
 
 INT32 = BY_NAME["int32"]
 BOOL = BY_NAME["bool"]
+FLOAT = BY_NAME["float"]
 DOUBLE = BY_NAME["double"]
+NOTHING = -1000.0
+"""What is added to a score so that nothing is left of its weight."""
 _FUSED = frozenset({"float", "float16"})
 """Element types of ONNX's Attention that the kernel takes. The function body rounds bfloat16 after every step, and that
 is what ONNX's own test data hold."""
@@ -28,7 +31,7 @@ is what ONNX's own test data hold."""
     "Attention",
     since=23,
     how="hip.kv_append, hip.attention; function body for outputs of scores",
-    limits="the number and the size of heads are known at compile time",
+    limits="the number and the size of heads are known at compile time; keys and values of one element type",
 )
 def convert_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] | None:
     """Attention over [batch, head, position, size] or [batch, position, heads * size]. Outputs: y, present k and v."""
@@ -45,6 +48,8 @@ def convert_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] |
     ):
         return None
     op.ignore("qk_matmul_output_mode")
+    if mask is not None and mask.dtype is not BOOL and mask.dtype.name not in HALVES:
+        mask = emitter.cast(mask, FLOAT)  # numbers of any type are added to the scores
     heads, shared = (_heads(op, x, name) for x, name in ((q, "q_num_heads"), (k, "kv_num_heads")))
     size, v_size = _size(op, q, heads), _size(op, v, shared)
     op.require((past_k is None) == (past_v is None), "a past of keys without one of values, or the reverse")
@@ -120,7 +125,7 @@ def _size(op: OnnxOp, x: Tensor, heads: int) -> int:
     domain=MICROSOFT,
     how="hip.kv_append, hip.attention",
     dtypes=HALVES,
-    limits="no cache of its own indices, no scores as an output",
+    limits="no cache of its own indices, no scores as an output; unidirectional with as many queries as keys",
 )
 def convert_multi_head_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """Attention after separate or packed projections, with their bias. Outputs: y, present k and v."""
@@ -141,12 +146,14 @@ def convert_multi_head_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tenso
         k, v = present_k, present_v
     if past_k is not None:
         past = emitter.extent_scalar(past_k.shape[2], INT32)
-    bias, lengths = _masks(emitter, op, op.optional(4), op.optional(5), q, q.shape[0])
+    keys = k.shape[-2]
+    bias, lengths = _masks(emitter, op, op.optional(4), op.optional(5), q, keys)
     inputs = {"q": q, "k": k, "v": v, "bias": bias, "past_lengths": past, "lengths": lengths}
-    attributes: dict[str, Any] = {
-        "scale": op.attr("scale", 0.0) or 1 / math.sqrt(size),
-        "causal": bool(op.attr("unidirectional", 0)),
-    }
+    causal = bool(op.attr("unidirectional", 0)) and (past is not None or q.shape[1].value != 1)
+    if causal and past is None:
+        # Which keys a query of another sequence sees is nowhere said; ONNX Runtime shows a single one all of them.
+        emitter.check_equal(q.shape[1], keys, "MultiHeadAttention, unidirectional: queries and keys")
+    attributes: dict[str, Any] = {"scale": op.attr("scale", 0.0) or 1 / math.sqrt(size), "causal": causal}
     y = attend(emitter, inputs, heads=heads, shared=heads, size=size, v_size=v_size, **attributes)
     return [y, present_k, present_v][: op.outputs]
 
@@ -190,15 +197,21 @@ def _with_bias(emitter: Emitter, op: OnnxOp, parts: list[Tensor], bias: Tensor |
 
 
 def _masks(
-    emitter: Emitter, op: OnnxOp, mask: Tensor | None, bias: Tensor | None, q: Tensor, batch: Dim
+    emitter: Emitter, op: OnnxOp, mask: Tensor | None, bias: Tensor | None, q: Tensor, keys: Dim
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Bias and number of keys from a padding mask and a bias: [batch] counts keys, higher ranks say which to hide."""
-    hidden = op.attr("mask_filter_value", -10000.0)
+    """Bias and number of keys from a padding mask and a bias.
+
+    [batch] counts keys, [2 * batch] has their ends and then their starts, higher ranks say which to hide.
+    """
+    hidden, batch = op.attr("mask_filter_value", -10000.0), q.shape[0]
     if mask is None:
         return bias, None
     if mask.rank == 1:
-        op.require(mask.shape[0] == batch, f"a mask of {mask.shape[0]} numbers for a batch of {batch}")
-        return bias, emitter.cast(mask, INT32)
+        counts = mask.shape[0] == batch
+        op.require(counts or mask.shape[0] == batch * 2, f"a mask of {mask.shape[0]} numbers for a batch of {batch}")
+        if counts and hidden <= NOTHING:
+            return bias, emitter.cast(mask, INT32)
+        mask = _between(emitter, mask, batch, keys, starts=not counts)
     op.require(mask.rank in (2, 3), f"a mask of rank {mask.rank}")
     ones = (dim(1),) * (4 - mask.rank)
     spread = emitter.reshape(mask, (mask.shape[0], *ones, *mask.shape[1:]))
@@ -210,6 +223,20 @@ def _masks(
 
     operands = [spread] if bias is None else [spread, bias]
     return emitter.elementwise(body, operands, q.dtype), None
+
+
+def _between(emitter: Emitter, mask: Tensor, batch: Dim, keys: Dim, *, starts: bool) -> Tensor:
+    """[batch, keys], true before a batch entry's end and, with `starts`, not before its start."""
+    rows = (batch, dim(1))
+    parts = [emitter.slice(mask, [first], [batch], [1]) for first in (dim(0), batch)[: 1 + starts]]
+    bounds = [emitter.reshape(emitter.cast(part, INT32), rows) for part in parts]
+    positions = emitter.iota((keys,), INT32, lambda loops: loops[0])
+
+    def body(position: Scalar, end: Scalar, start: Scalar | None = None) -> Scalar:
+        inside = position < end
+        return inside if start is None else inside & (position >= start)
+
+    return emitter.elementwise(body, [positions, *bounds], BOOL, (batch, keys))
 
 
 @onnx_op(
@@ -253,7 +280,8 @@ def convert_attention_microsoft(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor
         if op.wants(1):
             halves = [emitter.reshape(cache, (dim(1), *shape)) for cache in (k, v)]
             present = emitter.concat(halves, 0, (dim(2), *shape))
-    bias, lengths = _masks(emitter, op, op.optional(3), op.optional(5), x, x.shape[0])
+    keys = x.shape[1] if past_all is None else x.shape[1] + past_all.shape[3]
+    bias, lengths = _masks(emitter, op, op.optional(3), op.optional(5), x, keys)
     inputs = {"q": packed, "k": k, "v": v, "bias": bias, "past_lengths": past, "lengths": lengths}
     attributes: dict[str, Any] = {
         "scale": op.attr("scale", 0.0) or 1 / math.sqrt(size),

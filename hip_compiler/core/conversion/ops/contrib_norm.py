@@ -109,7 +109,7 @@ def convert_embed_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     words, table, segment_table = op.input(2), op.input(3), op.optional(4)
     op.require(ids.rank == 2, f"input_ids of rank {ids.rank}")
     op.require((segments is None) == (segment_table is None), "segment ids without segment embeddings, or the reverse")
-    op.require(op.attr("mask_index_type", 0) == 0, "a mask index of another type than lengths")
+    op.require(op.attr("mask_index_type", 0) in (0, 1), "a mask index of another type than lengths")
     parts = [emitter.hip("hip.gather", {"data": words, "indices": ids}, [words.dtype], axis=0)[0]]
     if positions is None:
         length = ids.shape[1]

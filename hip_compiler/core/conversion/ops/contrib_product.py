@@ -9,7 +9,7 @@ from typing import Any
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.conv import convert_conv
-from hip_compiler.core.conversion.ops.elementwise import FLOATS, SMALL, tanh_gelu
+from hip_compiler.core.conversion.ops.elementwise import FLOATS, SMALL, clamp, hard_sigmoid, select, sigmoid, tanh_gelu
 from hip_compiler.core.conversion.ops.matmul import multiply
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor
@@ -28,15 +28,21 @@ _ACTIVATIONS = {
     "HardSigmoid": ("hard_sigmoid", (0.2, 0.5)),
 }
 """Name at `hip.conv` and default parameters of the activations that FusedConv names."""
+_AFTER_RESIDUAL: dict[str, Callable[[Scalar, list[float]], Scalar]] = {
+    "relu": lambda x, _: x.maximum(0.0),
+    "tanh": lambda x, _: x.apply("tanh"),
+    "sigmoid": lambda x, _: sigmoid(x),
+    "leaky_relu": lambda x, p: select(x < 0, x * p[0], x, x),
+    "clip": lambda x, p: clamp(x, p[0], p[1]),
+    "hard_sigmoid": lambda x, p: hard_sigmoid(x, p[0], p[1]),
+}
+"""The same as scalar functions of their parameters."""
 
 
-@onnx_op("FusedMatMul", domain=MICROSOFT, how="hip.matmul", dtypes=FLOATS, limits="no transBatchA, no transBatchB")
+@onnx_op("FusedMatMul", domain=MICROSOFT, how="hip.matmul", dtypes=FLOATS)
 def convert_fused_matmul(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """alpha * A' * B', either operand transposed in its last two axes."""
-    a, b = op.input(0), op.input(1)
-    for name, source in (("transBatchA", a), ("transBatchB", b)):
-        op.require(op.attr(name, 0) == 0, f"{name}: operands with the batch axes moved inwards")
-        op.require(source.rank > 0, "a scalar operand")
+    """alpha * A' * B', either operand transposed in its last two axes, or with its first axis behind the batch."""
+    a, b = (_batch_first(emitter, op, op.input(i), f"transBatch{'AB'[i]}") for i in range(2))
     flags: dict[str, Any] = {
         name: bool(op.attr(given, 0)) and source.rank > 1
         for name, given, source in (("trans_a", "transA", a), ("trans_b", "transB", b))
@@ -49,6 +55,14 @@ _EPILOGUES: dict[str, Callable[[Scalar], Scalar]] = {
     "": lambda x: x, "NONE": lambda x: x, "RELU": lambda x: x.maximum(0.0), "GELU": tanh_gelu,
 }  # fmt: skip
 """Activations of GemmFloat8; cuBLASLt, which defines the operator, has gelu by tanh alone."""
+
+
+def _batch_first(emitter: Emitter, op: OnnxOp, x: Tensor, attribute: str) -> Tensor:
+    """An operand [rows, batch..., columns] as [batch..., rows, columns], where the attribute says so."""
+    op.require(x.rank > 0, "a scalar operand")
+    if not op.attr(attribute, 0) or x.rank < 3:
+        return x
+    return emitter.transpose(x, [*range(1, x.rank - 1), 0, x.rank - 1])
 
 
 @onnx_op(
@@ -101,7 +115,7 @@ def _scale(emitter: Emitter, op: OnnxOp, index: int, dtype: DType) -> Tensor | N
     domain=MICROSOFT,
     how="hip.conv",
     dtypes=FLOATS,
-    limits="of the activations beside a residual sum only Relu; those of Conv",
+    limits="those of Conv",
 )
 def convert_fused_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """activation(conv(x, w) + bias + z)."""
@@ -124,10 +138,5 @@ def convert_fused_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     if z is None or name == "none":
         return result
     # The residual of hip.conv is added after its activation; this one comes before.
-    return _activate(emitter, op, result, name, parameters)
-
-
-def _activate(emitter: Emitter, op: OnnxOp, x: Tensor, name: str, parameters: list[float]) -> Tensor:
-    """An activation of FusedConv after its residual sum; Relu is the only one that graph optimisers put there."""
-    op.require(name == "relu", f"activation {name} together with a residual sum")
-    return emitter.elementwise(lambda v: v.maximum(0.0), [x], x.dtype)
+    function = _AFTER_RESIDUAL[name]
+    return emitter.elementwise(lambda v: function(v, parameters), [result], result.dtype)

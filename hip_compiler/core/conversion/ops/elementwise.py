@@ -120,6 +120,13 @@ def is_inf(x: Scalar, detect_negative: int, detect_positive: int) -> Scalar:
     return negative if detect_negative else positive if detect_positive else literal(0, BOOL)
 
 
+def shrink(x: Scalar, bias: float, lambd: float) -> Scalar:
+    """Integers in double, as bias and bound may lie between them; the result is cut."""
+    if not x.is_float:
+        return shrink(x.cast(DOUBLE), bias, lambd).cast(x.dtype)
+    return select(x < -lambd, x + bias, select(x > lambd, x - bias, 0, x), x)
+
+
 def power(x: Scalar, y: Scalar) -> Scalar:
     if x.is_float:
         return x.apply("powf", y.cast(x.dtype))
@@ -201,10 +208,7 @@ ROWS: dict[str, Row] = {
     "Mish": Row(lambda x: x * softplus(x).apply("tanh"), 1, FLOATS),
     "Swish": Row(lambda x, alpha: x * sigmoid(x * alpha), 1, FLOATS, attributes={"alpha": 1.0}),
     "Gelu": Row(gelu, 1, FLOATS, attributes={"approximate": "none"}),
-    "Shrink": Row(
-        lambda x, bias, lambd: select(x < -lambd, x + bias, select(x > lambd, x - bias, 0, x), x),
-        1, NUMBERS, attributes={"bias": 0.0, "lambd": 0.5},
-    ),
+    "Shrink": Row(shrink, 1, NUMBERS, attributes={"bias": 0.0, "lambd": 0.5}),
     "Equal": Row(lambda x, y: x == y, 2, NUMBERS | BOOLS, boolean=True),
     "Less": Row(lambda x, y: x < y, 2, NUMBERS, boolean=True),
     "LessOrEqual": Row(lambda x, y: x <= y, 2, NUMBERS, boolean=True),

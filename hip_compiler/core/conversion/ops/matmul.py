@@ -7,7 +7,9 @@ from typing import Any
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import FLOATS, NUMBERS
+from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor
+from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim, product
 
 
@@ -81,8 +83,10 @@ def convert_gemm(emitter: Emitter, op: OnnxOp) -> Tensor:
     flags: dict[str, Any] = {
         "trans_a": bool(op.attr("transA", 0)),
         "trans_b": bool(op.attr("transB", 0)),
-        "alpha": alpha,
     }
+    if a.dtype.kind != "float" and not (alpha == beta == 1):
+        return _scaled_integers(emitter, multiply(emitter, a, b, **flags), c, alpha, beta)
+    flags["alpha"] = alpha
     if c is None:
         return multiply(emitter, a, b, **flags)
     columns = b.shape[0 if flags["trans_b"] else 1]
@@ -92,3 +96,14 @@ def convert_gemm(emitter: Emitter, op: OnnxOp) -> Tensor:
         return emitter.hip("hip.matmul", {"a": a, "b": b, "bias": bias}, [a.dtype], **flags)[0]
     scaled = multiply(emitter, a, b, **flags)
     return emitter.elementwise(lambda x, y: x + y * beta, [scaled, c], a.dtype, scaled.shape)
+
+
+def _scaled_integers(emitter: Emitter, product: Tensor, c: Tensor | None, alpha: float, beta: float) -> Tensor:
+    """alpha * product + beta * c of integers: in their own arithmetic where the factors are whole, else in double."""
+    wide = product.dtype if alpha.is_integer() and beta.is_integer() else BY_NAME["double"]
+
+    def body(v: Scalar, addend: Scalar | None = None) -> Scalar:
+        scaled = v.cast(wide) * alpha
+        return scaled if addend is None else scaled + addend.cast(wide) * beta
+
+    return emitter.elementwise(body, [product, *([] if c is None else [c])], product.dtype, product.shape)

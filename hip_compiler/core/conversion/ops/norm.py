@@ -11,10 +11,10 @@ from hip_compiler.core.conversion.ops.elementwise import FLOATS
 from hip_compiler.core.conversion.ops.shape import normalize_axis
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor
-from hip_compiler.dtypes import BY_NAME
+from hip_compiler.dtypes import BY_NAME, BY_ONNX
 from hip_compiler.shapes import dim, product
 
-FLOAT = BY_NAME["float"]
+FLOAT, DOUBLE = BY_NAME["float"], BY_NAME["double"]
 
 
 @onnx_op("Softmax", "LogSoftmax", "Hardmax", how="hip.softmax, hip.hardmax", dtypes=FLOATS)
@@ -36,8 +36,8 @@ def convert_softmax(emitter: Emitter, op: OnnxOp) -> Tensor:
 @onnx_op("LayerNormalization", how="hip.layer_norm", dtypes=FLOATS)
 def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Mean 0 and variance 1 over the trailing axes, then scale and bias."""
-    op.ignore("stash_type")
-    x = op.input(0)
+    x, stash = op.input(0), BY_ONNX[op.attr("stash_type", FLOAT.onnx)]
+    op.require(stash.name in FLOATS, f"stash_type {stash}")
     axis = normalize_axis(op, op.attr("axis", -1), x.rank)
     tail = x.shape[axis:]
     inputs = {"x": x, "scale": trailing(emitter, op.input(1), tail), "bias": None}
@@ -45,7 +45,8 @@ def convert_layer_norm(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
         inputs["bias"] = trailing(emitter, op.input(2), tail)
     attributes: dict[str, Any] = {"axis": axis, "epsilon": op.attr("epsilon", 1e-5)}
     if any(op.wants(i) for i in (1, 2)):
-        return emitter.hip("hip.layer_norm_stats", inputs, [x.dtype, FLOAT, FLOAT], **attributes)
+        y, *stats = emitter.hip("hip.layer_norm_stats", inputs, [x.dtype, FLOAT, FLOAT], **attributes)
+        return [y, *(emitter.cast(number, stash) for number in stats)]
     return emitter.hip("hip.layer_norm", inputs, [x.dtype], **attributes)
 
 
@@ -92,7 +93,10 @@ def _normalized(emitter: Emitter, op: OnnxOp, x: Tensor, mean: Tensor, variance:
     parameters = (op.input(1), op.input(2), mean, variance)
     per_channel = [emitter.reshape(parameter, (*parameter.shape, *spread)) for parameter in parameters]
 
-    def body(v: Scalar, scale: Scalar, bias: Scalar, centre: Scalar, spread: Scalar) -> Scalar:
+    wide = DOUBLE if any(source.dtype is DOUBLE for source in (x, *parameters)) else FLOAT
+
+    def body(*numbers: Scalar) -> Scalar:
+        v, scale, bias, centre, spread = (number.cast(wide) for number in numbers)
         return (v - centre) / (spread + epsilon).apply("sqrt") * scale + bias
 
     return emitter.elementwise(body, [x, *per_channel], x.dtype, x.shape)
@@ -121,6 +125,24 @@ def _running(emitter: Emitter, before: Tensor, now: Tensor, momentum: float) -> 
         return old * momentum + new.cast(old.dtype) * (1.0 - momentum)
 
     return emitter.elementwise(mixed, [before, now], before.dtype)
+
+
+@onnx_op("MeanVarianceNormalization", since=9, how="linalg.generic", dtypes=FLOATS)
+def convert_mean_variance_norm(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Mean 0 and deviation 1 over some axes; 1e-9 is added to the deviation, as in the operator's function body."""
+    x = op.input(0)
+    axes = sorted({normalize_axis(op, axis, x.rank) for axis in op.attr("axes", [0, 2, 3])})
+    kept = tuple(dim(1) if axis in axes else extent for axis, extent in enumerate(x.shape))
+
+    def average(values: Tensor) -> Tensor:
+        total = emitter.reduce(values, axes, "sum")
+        count = emitter.extent_scalar(product([x.shape[axis] for axis in axes]), total.dtype)
+        return emitter.reshape(emitter.elementwise(lambda v, n: v / n, [total, count], total.dtype), kept)
+
+    mean = average(x)
+    centred = emitter.elementwise(lambda v, m: v - m, [x, mean], mean.dtype, x.shape)
+    variance = average(emitter.elementwise(lambda v: v * v, [centred], mean.dtype))
+    return emitter.elementwise(lambda v, s: v / (s.apply("sqrt") + 1e-9), [centred, variance], x.dtype, x.shape)
 
 
 @onnx_op("InstanceNormalization", how="hip.instance_norm", dtypes=FLOATS)

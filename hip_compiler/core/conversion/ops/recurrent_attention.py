@@ -13,10 +13,14 @@ from hip_compiler.core.conversion.ops.rotary import HALVES, MICROSOFT
 from hip_compiler.core.conversion.ops.shape import normalize_axis
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.dtypes import BY_NAME
+from hip_compiler.shapes import dim
 
 UINT8 = BY_NAME["uint8"]
 _GATES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 """Whether a rule takes a decay, and whether it takes an update rate."""
+
+_SWAPPED = (0, 2, 1)
+"""Between channels first and channels last."""
 
 
 @onnx_op(
@@ -42,12 +46,15 @@ def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     op.require(op.attr("state_window", 0) == 0, "a window of states")
     op.require(rule in _GATES, f"update rule {rule}")
     op.require((decay is not None, beta is not None) == _GATES[rule], f"the gates of update rule {rule}")
-    op.require(shared > 0 and heads > 0 and heads % shared == 0, f"{heads} query heads over {shared}")
+    op.require(shared > 0 and heads > 0, f"{heads} query heads over {shared}")
+    op.require(heads % shared == 0 or shared % heads == 0, f"{heads} query heads over {shared}")
     op.require(all(x.rank == 3 for x in (q, k, v)), "operands of another rank than 3")
     columns, v_columns = q.shape[2].value, v.shape[2].value
     op.require(columns is not None and v_columns is not None, "the size of heads must be known at compile time")
     assert columns is not None and v_columns is not None
     size, v_size = columns // heads, v_columns // shared
+    if shared > heads:
+        q, heads = _repeated(emitter, q, heads, shared // heads), shared
     inputs = {"q": q, "k": k, "v": v, "past": past, "decay": decay, "beta": beta}
     return emitter.hip(
         "hip.linear_attention",
@@ -61,25 +68,38 @@ def convert_linear_attention(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | 
     )[: op.outputs]
 
 
+def _repeated(emitter: Emitter, x: Tensor, heads: int, times: int) -> Tensor:
+    """[batch, position, head * size] with every head several times, side by side."""
+    size = x.shape[2] // heads
+    apart = emitter.reshape(x, (*x.shape[:2], dim(heads), dim(1), size))
+    return emitter.reshape(
+        emitter.expand(apart, (*x.shape[:2], dim(heads), dim(times), size)), (*x.shape[:2], size * (heads * times))
+    )
+
+
 @onnx_op("CausalConvWithState", since=27, how="hip.causal_conv", limits="one spatial axis")
 @onnx_op("CausalConvWithState", domain=MICROSOFT, how="hip.causal_conv", dtypes=HALVES, limits="one spatial axis")
 def convert_causal_conv(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None] | None:
-    """Channels first. Outputs: y, and the last inputs as the next state."""
+    """Channels first, or last in x, y and the states. Outputs: y, and the last inputs as the next state."""
     x, w, bias, past = op.input(0), op.input(1), op.optional(2), op.optional(3)
     activation = op.attr("activation", "none")
     if x.dtype.name not in HALVES and not op.domain:
         return None
     op.require(activation in ("none", "silu", "swish"), f"activation {activation}")
     op.require(op.attr("ndim", 1) == 1 and x.rank == 3, "more than one spatial axis")
+    last = bool(op.attr("channels_last", 0))
     for name, only in (
-        ("channels_last", 0), ("state_window", 0), ("state_length", 0), ("state_update_capacity", 0),
+        ("state_window", 0), ("state_length", 0), ("state_update_capacity", 0),
         ("state_channels_last", -1), ("input_channel_offset", 0), ("input_channels", 0),
     ):  # fmt: skip
         op.require(op.attr(name, only) == only, f"{name} = {op.attr(name, only)}")
     op.require(not op.wants(2), "the updates of the state as an output")
+    if last:
+        x, past = emitter.transpose(x, _SWAPPED), None if past is None else emitter.transpose(past, _SWAPPED)
     inputs = {"x": x, "w": w, "bias": bias, "past": past}
     dilation, silu = op.attr("dilation", 1), activation != "none"
-    return emitter.hip("hip.causal_conv", inputs, [x.dtype] * 2, dilation=dilation, silu=silu)[: op.outputs]
+    results = emitter.hip("hip.causal_conv", inputs, [x.dtype] * 2, dilation=dilation, silu=silu)
+    return [emitter.transpose(result, _SWAPPED) if last else result for result in results][: op.outputs]
 
 
 @onnx_op(
