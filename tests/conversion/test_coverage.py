@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from hip_compiler.dtypes import BY_NAME, BY_NUMPY
 from hip_compiler.errors import UnsupportedError
 from hip_compiler.registry.registry import load_registry
 from tests.conversion.examples import EXAMPLES, SEQUENCES, instance
+from tests.node_cases import node_cases
 
 BASELINE = Path(__file__).parents[2] / "benchmarks" / "conformance_baseline.json"
 ROWS = {f"{row.domain}::{row.operator}-{row.since}": row for row in coverage()}
@@ -35,14 +35,9 @@ ROWS = {f"{row.domain}::{row.operator}-{row.since}": row for row in coverage()}
 @cache
 def cases() -> dict[tuple[str, str], list[onnx.ModelProto]]:
     """Models of ONNX's node cases that pass, by domain and operator."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ONNX computes some of its cases with overflows, as they are meant to
-        from onnx.backend.test.loader import load_model_tests
-
-        loaded = load_model_tests(kind="node")
     passed = set(json.loads(BASELINE.read_text())["passed"])
     found: dict[tuple[str, str], list[onnx.ModelProto]] = {}
-    for case in loaded:
+    for case in node_cases():
         if case.name in passed and case.model is not None:
             for node in case.model.graph.node:
                 found.setdefault((node.domain, node.op_type), []).append(case.model)

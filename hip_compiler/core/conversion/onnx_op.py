@@ -10,7 +10,6 @@ import numpy as np
 
 from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.errors import Unsupported
-from hip_compiler.shapes import Dim
 
 if TYPE_CHECKING:
     from hip_compiler.core.conversion.emitter import Emitter
@@ -131,11 +130,6 @@ class OnnxOp:
                 return np.empty(tensor.static_shape or (), tensor.dtype.numpy)
             raise NotSupportedError(f"input {index} must be constant")
         return tensor.constant
-
-    def known_extents(self, index: int) -> tuple[Dim, ...] | None:
-        """Contents of an integer input as extents; None when they are not known at compile time."""
-        tensor = self.optional(index)
-        return None if tensor is None else tensor.extents()
 
     def ints(self, attribute: str, index: int) -> tuple[int, ...] | None:
         """Integers that older opsets give as an attribute and newer ones as a constant input; None when absent."""
