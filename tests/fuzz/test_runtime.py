@@ -215,9 +215,10 @@ def convolved_bytes(draw: Draw) -> Example:
     }
     zeros = np.array(draw(st.integers(0, 255)), np.uint8), np.array(draw(st.integers(0, 100)), kinds[1])
     if draw(st.booleans()):
-        return Example("ConvInteger", {"x": x, "w": w}, {"zx": zeros[0], "zw": zeros[1]}, attributes=how)
+        held = {"zx": zeros[0], "zw": zeros[1]}
+        return Example("ConvInteger", {"x": x, "w": w}, held, attributes=how, extents_known=True)
     scale = np.array(0.1, np.float32)
-    held: dict[str, np.ndarray] = {
+    held = {
         "sx": scale,
         "zx": zeros[0],
         "w": w,
