@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata as distributions
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry, architecture
         opt_level=passes.options.opt_level,  # type: ignore[arg-type]
         libraries=tuple(str(find_library(library)) for library in registry.libraries(passes.target.name)),
         arena=passes.reports.get("arena", {}),
-        toolchain=_versions(),
+        toolchain=dict(_versions()),
         plugins_used={
             record.id: f"{record.distribution} {record.version}"
             for record in registry.plugins
@@ -192,6 +193,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry, architecture
     )
 
 
+@cache
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for name in _TOOLCHAIN:

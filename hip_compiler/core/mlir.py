@@ -42,7 +42,9 @@ arith: Any = _Module("dialects.arith")
 bufferization: Any = _Module("dialects.bufferization")
 cf: Any = _Module("dialects.cf")
 func: Any = _Module("dialects.func")
-linalg: Any = _Module("dialects.linalg")
+# Generated classes and native helpers, not `dialects.linalg`: see `know_linalg`.
+linalg: Any = _Module("dialects._linalg_ops_gen")
+linalg_native: Any = _Module("_mlir_libs._mlirDialectsLinalg")
 llvm: Any = _Module("dialects.llvm")
 math: Any = _Module("dialects.math")
 memref: Any = _Module("dialects.memref")
@@ -65,3 +67,19 @@ def know_dialect(name: str) -> None:
     module = f"{PACKAGE}.dialects.{name}"
     if module not in sys.modules and importlib.util.find_spec(module) is None:
         sys.modules[module] = ModuleType(module)
+
+
+def know_linalg() -> None:
+    """Let the bindings take linalg's generated classes for the whole of its Python module.
+
+    That module builds every named operation of a description language of its own, which nobody here uses: a tenth of a
+    second of every process that compiles. Whoever imports it by name still gets it.
+    """
+    module = f"{PACKAGE}.dialects.linalg"
+    if module in sys.modules:
+        return
+    sys.modules[module] = importlib.import_module(f"{PACKAGE}.dialects._linalg_ops_gen")
+    try:
+        importlib.import_module(f"{PACKAGE}._mlir_libs._mlir").globals._check_dialect_module_loaded("linalg")
+    finally:
+        del sys.modules[module]

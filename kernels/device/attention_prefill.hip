@@ -48,11 +48,12 @@ template <class T, int KEYS, int SIZE> struct Pair {
     copy = (copy + 1) % COPIES;
     int row = (int)thread() / (SIZE / PART), c = (int)thread() % (SIZE / PART) * PART;
     T *to = lds + copy * COPY + c;
-    UNROLL for (int i = 0; i < EACH; i++, row += STEP) {
+    const T *keys_at = k + (i64)(base + row) * k_stride + c, *values_at = v + (i64)(base + row) * v_stride + c;
+    UNROLL for (int i = 0; i < EACH; i++, row += STEP, keys_at += (i64)STEP * k_stride, values_at += (i64)STEP * v_stride) {
+      // Nothing is read from behind the end.
       bool whole = base + row < end;
-      i32 key = whole ? base + row : 0;
-      copy_to_lds(to + row * KEY_ROW, k + (i64)key * k_stride + c, whole);
-      copy_to_lds(to + KEYS * KEY_ROW + row * VALUE_ROW, v + (i64)key * v_stride + c, whole);
+      copy_to_lds(to + row * KEY_ROW, keys_at, whole);
+      copy_to_lds(to + KEYS * KEY_ROW + row * VALUE_ROW, values_at, whole);
     }
   }
   __attribute__((device, always_inline)) void arrive() {
@@ -244,6 +245,6 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
 
 // Grid: 1, batch * kv heads, tiles of 64 rows; blocks of four waves.
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(THREADS) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                                   \
-  KERNEL(THREADS) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
+  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                      \
+  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
 DEFINE(f16, f16) DEFINE(bf16, bf16)

@@ -18,15 +18,19 @@ typedef double f64;
 #if defined(__AMDGCN__)
 #define HIPC_AMD 1
 #define HIPC_BLOCK_SIZE(N) __attribute__((amdgpu_flat_work_group_size(1, N)))
+#define HIPC_BLOCKS(N, BLOCKS) HIPC_BLOCK_SIZE(N)
 #elif defined(__NVPTX__)
 #define HIPC_NVIDIA 1
 #define HIPC_BLOCK_SIZE(N) __attribute__((launch_bounds(N)))
+#define HIPC_BLOCKS(N, BLOCKS) __attribute__((launch_bounds(N, BLOCKS)))
 #else
 #error "device kernels are compiled for devices only"
 #endif
 
 // A kernel that the runtime finds by name, launched in blocks of at most THREADS.
 #define KERNEL(THREADS) extern "C" __attribute__((global)) HIPC_BLOCK_SIZE(THREADS) void
+// The same, with registers for so many blocks a compute unit at a time; LLVM counts them itself for AMD's.
+#define KERNEL_OF_BLOCKS(THREADS, BLOCKS) extern "C" __attribute__((global)) HIPC_BLOCKS(THREADS, BLOCKS) void
 // A function of a kernel.
 #define DEVICE static inline __attribute__((device, always_inline))
 // Memory that the threads of a block share; its size is known when it is compiled.

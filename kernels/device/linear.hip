@@ -110,9 +110,8 @@ template <class T, int M, bool GATED, int ROWS> DEVICE void linear(const LinearA
 }
 
 // What products of many rows end with: y = activation(gate) * up + bias + residual; `up` may be missing. In vectors where
-// n is a multiple of them.
-template <class T, class Finish> DEVICE void combine_vectors(const T *gate, const T *up, T *y, i64 count, Finish finish) {
-  constexpr int V = LANE_VECTOR<T>;
+// n is a multiple of them; those of uncommon activations are short, since every element has a copy of all activations.
+template <class T, int V, class Finish> DEVICE void combine_vectors(const T *gate, const T *up, T *y, i64 count, Finish finish) {
   for (i64 i = global_thread() * V; i < count; i += global_threads() * V) {
     Vector<T, V> g = load<T, V>(gate + i), u, made;
     if (up) u = load<T, V>(up + i);
@@ -120,24 +119,28 @@ template <class T, class Finish> DEVICE void combine_vectors(const T *gate, cons
     store<T, V>(y + i, made);
   }
 }
-template <class T> DEVICE void combine(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
+template <class T> DEVICE void combine(const T *gate, const T *up, T *y, const Epilogue &end, i64 count, i64 n) {
   constexpr int V = LANE_VECTOR<T>;
-  using Part = Vector<T, V>;
   if (up && end.activation == ACT_SILU && !end.bias && !end.residual)
-    return combine_vectors<T>(gate, up, y, count, [](i64, const Part &g, const Part &u, Part &made) {
+    combine_vectors<T, V>(gate, up, y, count, [](i64, const auto &g, const auto &u, auto &made) {
       UNROLL for (int v = 0; v < V; v++) made[v] = narrow<T>(silu_of(widen(g[v])) * widen(u[v]));
     });
-  combine_vectors<T>(gate, up, y, count, [=, &end](i64 i, const Part &g, const Part &u, Part &made) {
-    Part r;
-    if (end.residual) r = load<T, V>((const T *)end.residual + i);
-    UNROLL for (int v = 0; v < V; v++) {
-      f32 value = activate(widen(g[v]), end);
-      if (up) value *= widen(u[v]);
-      if (end.bias) value += widen(((const T *)end.bias)[(i + v) % n]);
-      if (end.residual) value += widen(r[v]);
-      made[v] = narrow<T>(value);
-    }
-  });
+  else if (!up && end.activation == ACT_NONE && !end.bias && end.residual)
+    combine_vectors<T, V>(gate, up, y, count, [=, &end](i64 i, const auto &g, const auto &, auto &made) {
+      auto r = load<T, V>((const T *)end.residual + i);
+      UNROLL for (int v = 0; v < V; v++) made[v] = narrow<T>(widen(g[v]) + widen(r[v]));
+    });
+  else
+    combine_vectors<T, 2>(gate, up, y, count, [=, &end](i64 i, const auto &g, const auto &u, auto &made) {
+      i64 column = i - quotient(i, n) * n;
+      UNROLL for (int v = 0; v < 2; v++) {
+        f32 value = activate(widen(g[v]), end);
+        if (up) value *= widen(u[v]);
+        if (end.bias) value += widen(((const T *)end.bias)[column + v]);
+        if (end.residual) value += widen(((const T *)end.residual)[i + v]);
+        made[v] = narrow<T>(value);
+      }
+    });
 }
 template <class T> DEVICE void combine_each(const T *gate, const T *up, T *y, Epilogue end, i64 count, i64 n) {
   for (i64 i = global_thread(); i < count; i += global_threads()) {

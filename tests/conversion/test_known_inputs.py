@@ -103,3 +103,18 @@ def test_case_c7_blocks_of_scales_lie_along_their_axis(fed: bool) -> None:
     # A short last block.
     y = run("DequantizeLinear", {"x": x[:, :7], **(parts if fed else {})}, None if fed else parts, axis=1, block_size=2)
     np.testing.assert_array_equal(y, [[8, 8, 14, 14, 18, 18, 20]])
+
+
+@pytest.mark.parametrize("name", ["x", "w"])
+def test_products_with_a_constant_vector(name: str) -> None:
+    """It is a matrix of one column or row, of which the pool of constants knows nothing."""
+    draw = np.random.default_rng(3)
+    matrix, vector = draw.standard_normal((300, 300)).astype(np.float32), draw.standard_normal(300).astype(np.float32)
+    fed, constants = ({"x": matrix}, {"w": vector}) if name == "w" else ({"w": matrix}, {"x": vector})
+    expected = matrix @ vector if name == "w" else vector @ matrix
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    inputs = [helper.make_tensor_value_info(key, 1, array.shape) for key, array in fed.items()]
+    kept = [onnx.numpy_helper.from_array(array, key) for key, array in constants.items()]
+    graph = helper.make_graph([node], "vector", inputs, [helper.make_empty_tensor_value_info("y")], kept)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    np.testing.assert_allclose(hip_compiler.compile(model).run(fed)["y"], expected, rtol=1e-4, atol=1e-4)

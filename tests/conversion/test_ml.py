@@ -25,18 +25,28 @@ def model_of(node: onnx.NodeProto, x: np.ndarray, outputs: list[str], version: i
 
 
 def check(
-    op: str, x: np.ndarray, outputs: int = 1, version: int = 3, tolerance: float = 1e-5, **attributes: Any
+    op: str,
+    x: np.ndarray,
+    outputs: int = 1,
+    version: int = 3,
+    tolerance: float = 1e-5,
+    more: tuple[np.ndarray, ...] = (),
+    **attributes: Any,
 ) -> None:
     """Both engines agree, and the results say something."""
     names = [f"y{i}" for i in range(outputs)]
-    model = model_of(helper.make_node(op, ["x"], names, domain=DOMAIN, **attributes), x, names, version)
-    results = hip_compiler.compile(model).run({"x": x})
+    feeds = {"x": x} | {f"x{i}": array for i, array in enumerate(more)}
+    model = model_of(helper.make_node(op, list(feeds), names, domain=DOMAIN, **attributes), x, names, version)
+    for name, array in list(feeds.items())[1:]:
+        model.graph.input.append(helper.make_tensor_value_info(name, BY_NUMPY[array.dtype].onnx, array.shape))
+    results = hip_compiler.compile(model).run(feeds)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    for name, expected in zip(names, session.run(names, {"x": x}), strict=True):
+    for name, expected in zip(names, session.run(names, feeds), strict=True):
         assert len(np.unique(expected)) > 1
         assert results[name].dtype == expected.dtype
+        assert results[name].shape == expected.shape
         np.testing.assert_allclose(results[name], expected, rtol=tolerance, atol=tolerance)
 
 
@@ -172,7 +182,35 @@ def test_broken_trees(change: dict[str, Any], words: str) -> None:
         hip_compiler.compile(model_of(node, X, ["y"], 3)).run({"x": X})
 
 
-@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC"])
+@pytest.mark.parametrize("low", [0.0, -1.0])
+@pytest.mark.parametrize("scored", [[1], [0, 2], [1, 2, 3]])
+def test_classes_without_scores(scored: list[int], low: float) -> None:
+    """Of two classes the second alone; and of more classes those that no leaf names are never chosen."""
+    nodes, leaves = trees(2, 2, ["BRANCH_LEQ"], 4)
+    owners = [owner for owner in leaves for _ in scored]
+    weights = np.random.default_rng(6).uniform(low, -0.125 if low and len(scored) > 1 else 0.5, len(owners))
+    given: dict[str, Any] = {
+        "class_treeids": [tree for tree, _ in owners],
+        "class_nodeids": [node for _, node in owners],
+        "class_ids": scored * len(leaves),
+        "class_weights": weights.astype(np.float32).tolist(),
+    }
+    if scored == [1, 2, 3]:
+        # A class that only some leaves name.
+        given["class_ids"] = [4 if i % 9 == 0 else c for i, c in enumerate(given["class_ids"])]
+    labels = [5, 9, -3, 2, 8][: max(given["class_ids"]) + 1]
+    check("TreeEnsembleClassifier", X, 2, classlabels_int64s=labels, post_transform="LOGISTIC", **nodes, **given)
+
+
+def test_one_weighted_sum_for_two_classes() -> None:
+    for transform in ("NONE", "LOGISTIC"):
+        check(
+            "LinearClassifier", X, 2, 1,
+            coefficients=[1.0, -2.0, 0.5], intercepts=[0.1], classlabels_ints=[4, 9], post_transform=transform,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"])
 def test_linear_classifier(transform: str) -> None:
     coefficients = np.random.default_rng(29).standard_normal(9).astype(np.float32).tolist()
     labels = [3, 1, 2]
@@ -190,13 +228,27 @@ def test_linear_regressor() -> None:
 def test_feature_transforms() -> None:
     check("Scaler", X, 1, 1, offset=[0.5, 0.0, -1.0], scale=[2.0, 3.0, 0.5])
     check("Scaler", np.arange(12).reshape(4, 3), 1, 1, offset=[0.5], scale=[2.0])
+    check("Scaler", X.astype(np.float64) + 1e9, 1, 1, offset=[1e9], scale=[2.0])
     for norm in ("L1", "L2", "MAX"):
         check("Normalizer", np.abs(X), 1, 1, norm=norm)
     check("Binarizer", X, 1, 1, threshold=0.25)
     missing = X.copy()
     missing[::3, 1] = np.nan
+    check("Normalizer", missing, 1, 1, norm="MAX")
     check("Imputer", missing, 1, 1, imputed_value_floats=[1.0, 2.0, 3.0], replaced_value_float=float("nan"))
     check("Imputer", np.arange(12).reshape(4, 3), 1, 1, imputed_value_int64s=[77], replaced_value_int64=4)
+
+
+@pytest.mark.parametrize("widths", [[3, 2, 4], [2, 4, 5]])
+def test_feature_vectorizer(widths: list[int]) -> None:
+    """Widths that are those of the inputs; and others, which cut and fill up."""
+    more = (X[:, :2] * 3, np.arange(160, dtype=np.float32).reshape(40, 2, 2))
+    check("FeatureVectorizer", X, 1, 1, more=more, inputdimensions=widths)
+
+
+def test_vectors_of_features_are_rows() -> None:
+    more = (np.arange(2, dtype=np.int64),)
+    check("FeatureVectorizer", np.arange(3, dtype=np.int64), 1, 1, more=more, inputdimensions=[3, 2])
 
 
 def test_label_encoder_and_one_hot_encoder() -> None:

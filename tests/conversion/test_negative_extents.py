@@ -41,6 +41,19 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+def test_a_divisor_of_an_extent_may_be_zero() -> None:
+    """The division is done before the operator refuses the block, and must not trap."""
+    graph = (
+        "g (float[1, 4, N] x, int64[2] size, int64[2] block) => (float[A, B, C, D] y) { y = Col2Im (x, size, block) }"
+    )
+    with hip_compiler.compile(build(graph, 18)) as session:
+        feeds = {"x": np.ones((1, 4, 4), np.float32), "size": np.array([3, 3])}
+        assert session.run({**feeds, "block": np.array([2, 2])})["y"].shape == (1, 1, 3, 3)
+        for block in ([0, 2], [-1, -(2**63)]):
+            with pytest.raises(HipCompilerError, match=r"must be positive|negative"):
+                session.run({**feeds, "block": np.array(block)})
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_negative_extent_is_an_error_of_the_run(name: str) -> None:
     graph, feeds = CASES[name]

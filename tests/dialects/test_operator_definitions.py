@@ -26,6 +26,7 @@ FAMILIES = (
     "nms",
     "noise",
     "norm",
+    "pairwise",
     "pool",
     "ranking",
     "reduce",
@@ -301,6 +302,9 @@ def test_reify_takes_free_extents_from_the_destination() -> None:
     assert reify("topk", {"x": ["n", 9], "values": ["n", 3]}) == ["nx3xf32", "nx3xi64"]
     assert reify("one_hot", {"indices": ["n"], "values": [2], "y": ["n", "d"]}, "f32") == ["nxdxf32"]
     assert reify("unique", {"x": [4, "n"], "y": [4, "u"]}, axis=1) == ["4xuxf32", "uxi64", "nxi64", "uxi64"]
+    pairs = {"values": ["n", 7], "coefficients": [2, 7], "starts": [4], "offsets": [3]}
+    assert reify("pairwise_scores", pairs) == ["nx3xf32", "nxi64"]
+    assert reify("pairwise_coupling", {"scores": ["n", 3], "a": [3], "b": [3], "y": ["n", 3]}) == ["nx3xf32"]
     assert reify("nms", {"boxes": [1, 5, 4], "y": ["k", 3]}) == ["kx3xi64"]
     with pytest.raises(ValueError, match="give the shape of its destination"):
         reify("topk", {"x": ["n", 9]})

@@ -84,6 +84,9 @@ class ExtentValues:
             # The value is remembered, so it must stand where every later reader sees it.
             with self.entry if self._is_early(atom) else nullcontext():
                 a, b = self.value(atom.a), self.value(atom.b)
+                if atom.kind in ("floordiv", "mod") and atom.b.value is None:
+                    # A divisor that the run reads may be 0, and division traps before any check of it.
+                    b = arith.maxsi(b, index(1))
                 self._values[atom] = _OPAQUE[atom.kind](a, b)
         return self._values[atom]
 

@@ -128,6 +128,26 @@ def read_forest_of_opset_5(op: OnnxOp) -> Forest:
     return _checked(Forest(nodes, splits, _list(op, "tree_roots", np.int64), targets, weights, values))
 
 
+def always_scored(forest: Forest) -> set[int]:
+    """Targets that every row gets something for: those that all leaves of some tree name."""
+    found: set[int] = set()
+    for root in forest.roots.tolist():
+        level, seen, common = [root], {root}, None
+        while level:
+            node = level.pop()
+            _, mode, yes, no, _, first, count = forest.nodes[node].tolist()
+            if mode == LEAF:
+                named = set(forest.targets[first : first + count].tolist())
+                common = named if common is None else common & named
+                if not common:
+                    break
+                continue
+            level += {yes, no} - seen
+            seen |= {yes, no}
+        found |= common or set()
+    return found
+
+
 def _checked(forest: Forest) -> Forest:
     """The forest, once every walk from a root is known to end.
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 ML = "ai.onnx.ml"
 _STRINGS = "it works on strings, which no kernel handles: do it before or after the model"
-_MAPS = "it works on maps, which no kernel handles: take the tensor that it reads as an output"
-_VECTORS = "support vector machines have no conversion"
+_MAPS = "it works on maps, which no kernel handles: make the tensor that the map stands for an input"
+_ZIP = (
+    "its result is a list of maps, which no kernel makes: convert the model again with skl2onnx's option zipmap=False, "
+    "or make the tensor that it reads an output: its columns are in the order of the node's class labels"
+)
 
 REFUSED: dict[tuple[str, str], str] = {
     ("", "ImageDecoder"): "pictures are decoded before the model",
@@ -16,9 +19,7 @@ REFUSED: dict[tuple[str, str], str] = {
     (ML, "CategoryMapper"): _STRINGS,
     (ML, "CastMap"): _MAPS,
     (ML, "DictVectorizer"): _MAPS,
-    (ML, "ZipMap"): _MAPS,
-    (ML, "SVMClassifier"): _VECTORS,
-    (ML, "SVMRegressor"): _VECTORS,
+    (ML, "ZipMap"): _ZIP,
     ("ai.onnx.preview.training", "Gradient"): "a model is compiled for inference, without differentiation",
 }
 """Reason by domain and operator."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim
 
-INT64 = BY_NAME["int64"]
+FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
+_SMALLEST = 1e-7
+"""Magnitude up to which a score is 0 for SOFTMAX_ZERO."""
 
 
 def class_labels(op: OnnxOp, name: str) -> np.ndarray:
@@ -32,41 +35,53 @@ def class_labels(op: OnnxOp, name: str) -> np.ndarray:
 def labels_of(emitter: Emitter, scores: Tensor, labels: np.ndarray) -> Tensor:
     """The label of the first highest score of every row."""
     attributes: dict[str, Any] = {"mode": "max", "axis": 1, "keepdims": False, "select_last_index": False}
-    best = emitter.hip("hip.arg_reduce", {"x": scores}, [INT64], **attributes)[0]
+    return label_at(emitter, emitter.hip("hip.arg_reduce", {"x": scores}, [INT64], **attributes)[0], labels)
+
+
+def label_at(emitter: Emitter, best: Tensor, labels: np.ndarray) -> Tensor:
+    """The labels of classes that are given by number."""
     if np.array_equal(labels, np.arange(len(labels))):
         return best
     return emitter.hip("hip.gather", {"data": constant(labels, INT64), "indices": best}, [INT64], axis=0)[0]
 
 
-def one_score(
-    emitter: Emitter, score: Tensor, labels: np.ndarray, transform: str, *, probability: bool
-) -> tuple[Tensor, Tensor]:
-    """Label and both scores where one score [rows, 1] decides between two classes, as ONNX Runtime has it.
-
-    Args:
-        probability: the score is the second class's probability; otherwise its sign decides.
-    """
-    threshold = 0.5 if probability else 0.0
-    negative, positive = (constant(np.asarray(label), INT64) for label in labels)
+def second_above(emitter: Emitter, score: Tensor, labels: np.ndarray, threshold: float) -> Tensor:
+    """The second of two labels where a score [rows, 1] is above a threshold, else the first."""
 
     def choose(v: Scalar, low: Scalar, high: Scalar) -> Scalar:
         return select(v > threshold, high, low, high)
 
-    chosen = emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), negative, positive], INT64)
-    if transform == "LOGISTIC":
-        other = emitter.elementwise(lambda v: sigmoid(-v), [score], score.dtype)
-        score = emitter.elementwise(sigmoid, [score], score.dtype)
-    elif probability:
-        other = emitter.elementwise(lambda v: 1.0 - v, [score], score.dtype)
-    elif transform in ("NONE", "SOFTMAX", "SOFTMAX_ZERO"):
-        other = emitter.elementwise(lambda v: -v, [score], score.dtype)
-    else:
-        raise NotSupportedError(f"post_transform {transform}")
-    return chosen, emitter.concat([other, score], 1, (score.shape[0], dim(2)))
+    negative, positive = (constant(np.asarray(label), INT64) for label in labels)
+    return emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), negative, positive], INT64)
+
+
+def one_score(
+    emitter: Emitter, score: Tensor, labels: np.ndarray, transform: str, *, threshold: float, of_one: bool
+) -> list[Tensor]:
+    """Label and both scores where one score [rows, 1] decides between two classes, as ONNX Runtime has it.
+
+    Args:
+        threshold: above it, the second class is chosen.
+        of_one: both scores add up to 1, as probabilities do; otherwise to 0.
+    """
+    if transform not in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
+        raise NotSupportedError(f"post_transform {transform} of the one score of two classes")
+
+    def opposite(v: Scalar) -> Scalar:
+        return sigmoid(-v) if transform == "LOGISTIC" else 1.0 - v if of_one else -v
+
+    other = emitter.elementwise(opposite, [score], score.dtype)
+    own = emitter.elementwise(sigmoid, [score], score.dtype) if transform == "LOGISTIC" else score
+    both = emitter.concat([other, own], 1, (score.shape[0], dim(2)))
+    return [second_above(emitter, score, labels, threshold), both]
+
+
+ONE_TARGET = "post_transform holds for one target too, for which ONNX Runtime leaves it out unless it is PROBIT"
+"""What regressors say of the one difference."""
 
 
 def transformed(emitter: Emitter, scores: Tensor, transform: str) -> Tensor:
-    """Scores [rows, targets] after a transform.
+    """Scores [rows, targets] after a transform; PROBIT is the approximation that ONNX Runtime computes.
 
     Raises:
         NotSupportedError: a transform that is not supported.
@@ -79,17 +94,33 @@ def transformed(emitter: Emitter, scores: Tensor, transform: str) -> Tensor:
         return emitter.hip("hip.softmax", {"x": scores}, [scores.dtype], axis=1, log=False)[0]
     if transform == "SOFTMAX_ZERO":
         return _softmax_zero(emitter, scores)
+    if transform == "PROBIT":
+        return emitter.elementwise(lambda v: _probit(v.cast(FLOAT)).cast(v.dtype), [scores], scores.dtype)
     raise NotSupportedError(f"post_transform {transform}")
 
 
+def _probit(p: Scalar) -> Scalar:
+    """The normal distribution's quantile of a probability, by Winitzki's approximation of the error function."""
+    a = 0.147
+    x = p * 2.0 - 1.0
+    log = ((1.0 - x) * (1.0 + x)).apply("log")
+    v = log * 0.5 + 2.0 / (math.pi * a)
+    size = ((v * v - log * (1.0 / a)).apply("sqrt") - v).apply("sqrt")
+    return select(x < 0.0, -size, size, size) * math.sqrt(2.0)
+
+
 def _softmax_zero(emitter: Emitter, scores: Tensor) -> Tensor:
-    """Softmax of the scores that are not 0; those stay 0."""
+    """Softmax of the scores that are not 0; those stay 0, and what is almost 0 in proportion."""
     column = (scores.shape[0], dim(1))
     largest = emitter.reshape(emitter.reduce(scores, [1], "max"), column)
 
     def power(v: Scalar, m: Scalar) -> Scalar:
-        return select(v == 0.0, 0.0, (v - m).apply("exp"), v)
+        return select(abs(v) <= _SMALLEST, 0.0, (v - m).apply("exp"), v)
+
+    def divided(v: Scalar, m: Scalar, total: Scalar) -> Scalar:
+        small = select(v == 0.0, 0.0, v * (-m).apply("exp") / total, v)
+        return select(abs(v) <= _SMALLEST, small, (v - m).apply("exp") / total, v)
 
     powers = emitter.elementwise(power, [scores, largest], scores.dtype)
     total = emitter.reshape(emitter.reduce(powers, [1], "sum"), column)
-    return emitter.elementwise(lambda p, t: select(t == 0.0, 0.0, p / t, p), [powers, total], scores.dtype)
+    return emitter.elementwise(divided, [scores, largest, total], scores.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hip_compiler.core.conversion.extents import index
 from hip_compiler.core.dialects.access import RESULT_SEGMENTS, segment_sizes
-from hip_compiler.core.mlir import bufferization, ir, linalg, memref, tensor
+from hip_compiler.core.mlir import bufferization, ir, linalg, linalg_native, memref, tensor
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.walk import operations_named, operations_where
 from hip_compiler.registry.contributions import OpDef
@@ -56,9 +56,10 @@ def _copy_for_dense_users(view: Any) -> None:
             tensor.DimOp(view.result, index(axis)).result for axis in range(kind.rank) if kind.is_dynamic_dim(axis)
         ]
         empty = ir.Operation.create("tensor.empty", results=[kind], operands=sizes).result
-        copy = linalg.copy(view.result, outs=[empty])
+        copying = linalg.CopyOp(result_tensors=[kind], inputs=[view.result], outputs=[empty]).operation
+        linalg_native.fill_builtin_region(copying)
     for use in users:
-        use.owner.operation.operands[use.operand_number] = copy
+        use.owner.operation.operands[use.operand_number] = copying.results[0]
 
 
 def _takes_strides(name: str) -> bool:

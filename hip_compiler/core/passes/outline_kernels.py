@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hip_compiler.core.mlir import func, ir, linalg
+from hip_compiler.core.mlir import func, ir, linalg_native
 from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.build import Builder, all_operations, functions, internal_error
 from hip_compiler.core.passes.extents import VIEW_OPS, Extent, Extents, contiguous_strides, is_identity, plus, times
@@ -235,7 +235,7 @@ def _is_computation(op: Any) -> bool:
 def _indexing_maps(op: Any) -> Any:
     if "indexing_maps" in op.attributes:
         return op.attributes["indexing_maps"]
-    return linalg.get_indexing_maps(op)
+    return linalg_native.get_indexing_maps(op)
 
 
 def _linear(op: Any, expression: Any, row: list[int], factor: int) -> int:

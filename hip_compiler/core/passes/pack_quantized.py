@@ -61,7 +61,7 @@ def pack_quantized(module: Any, context: PassContext) -> list[PackedMatrix]:
                     made[name] = None
                     continue
                 key = (name, _identity(value), bits, block)
-                array = _contents(value, context)
+                array = contents(value, context)
                 if key not in packed:
                     layout = _pack(name, array, n=n, blocks=blocks, bits=bits, block=block)
                     packed[key] = context.constants.add(f"{_identity(value)}.packed", layout)
@@ -126,11 +126,14 @@ def _is_constant(value: Any) -> bool:
     return not isinstance(owner, ir.Block) and owner.operation.name == "hip.constant"
 
 
-def _contents(value: Any, context: PassContext) -> np.ndarray:
+def contents(value: Any, context: PassContext) -> np.ndarray:
+    """The array of a `hip.constant`; the pool may hold it under another shape, of which this is a view."""
     attributes = value.owner.operation.attributes
-    if "buffer" in attributes:
-        return context.constants.get(attributes["buffer"].value)
-    return dense_array(attributes["value"])
+    if "buffer" not in attributes:
+        return dense_array(attributes["value"])
+    array = context.constants.get(attributes["buffer"].value)
+    shape = tuple(value.type.shape)
+    return array.reshape(shape) if array.size == np.prod(shape, dtype=np.int64) else array
 
 
 def _identity(value: Any) -> str:

@@ -11,7 +11,7 @@ from hip_compiler.core.dialects.access import create_op, read_op
 from hip_compiler.core.dialects.hip.matmul import PANEL
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.core.passes.pack_quantized import PackedMatrix, pack_quantized
+from hip_compiler.core.passes.pack_quantized import PackedMatrix, contents, pack_quantized
 from hip_compiler.core.passes.share_tables import share_tables
 from hip_compiler.core.passes.walk import operations_named
 from hip_compiler.core.passes.winograd import transformed_kernels
@@ -35,7 +35,7 @@ class PackWeights:
             return
         matrices = pack_quantized(module, context)
         transformed_kernels(module, context)
-        packed: dict[tuple[str, bool], str] = {}
+        packed: dict[tuple[str, tuple[int, ...], bool], str] = {}
         for op in operations_named(module, "hip.matmul"):
             definition = context.ops[op.name]
             parts = read_op(definition, op)
@@ -44,13 +44,14 @@ class PackWeights:
                 continue
             source = matrix.owner.operation.attributes["buffer"].value
             transposed = parts.attributes["trans_b"]
-            array = context.constants.get(source)
+            array = contents(matrix, context)
             columns = array.T if transposed else array
-            if (source, transposed) not in packed:
-                packed[source, transposed] = context.constants.add(f"{source}.packed", pack(columns))
-                keys = {"weights": packed[source, transposed]}
+            view = (source, array.shape, transposed)
+            if view not in packed:
+                packed[view] = context.constants.add(f"{source}.packed", pack(columns))
+                keys = {"weights": packed[view]}
                 matrices.append(PackedMatrix(columns.shape[1], columns.shape[0], 0, 0, {"weights": columns.T}, keys))
-            key = packed[source, transposed]
+            key = packed[view]
             with ir.InsertionPoint(op), op.location:
                 shape = [-(-columns.shape[1] // PANEL), columns.shape[0], PANEL]
                 panels = ir.Operation.create(
@@ -68,7 +69,7 @@ class PackWeights:
 
 def _transpose(module: Any, context: PassContext) -> None:
     """Constant weights of `hip.linear` as [N, K]: a wave of a GPU then reads consecutive elements of a row."""
-    made: dict[str, str] = {}
+    made: dict[tuple[str, tuple[int, ...]], str] = {}
     for op in operations_named(module, "hip.linear"):
         definition = context.ops[op.name]
         parts = read_op(definition, op)
@@ -80,11 +81,11 @@ def _transpose(module: Any, context: PassContext) -> None:
         with ir.InsertionPoint(op), op.location:
             for name, value in weights.items():
                 source = value.owner.operation.attributes["buffer"].value
-                if source not in made:
-                    view = context.constants.get(source).T
-                    made[source] = context.constants.add_view(f"{source}.transposed", view)
+                view = (source, tuple(value.type.shape))
+                if view not in made:
+                    made[view] = context.constants.add_view(f"{source}.transposed", contents(value, context).T)
                 kind = ir.RankedTensorType.get(list(value.type.shape)[::-1], value.type.element_type)
-                attributes = {"buffer": ir.StringAttr.get(made[source])}
+                attributes = {"buffer": ir.StringAttr.get(made[view])}
                 inputs[name] = ir.Operation.create("hip.constant", results=[kind], attributes=attributes).result
             destinations = list(parts.outputs.values())
             changed = parts.attributes | {"transposed": True}

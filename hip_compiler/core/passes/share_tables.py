@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from hip_compiler.core.dialects.access import create_op, read_op
-from hip_compiler.core.frontend.attributes import dense_array
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.core.passes.pack_quantized import PackedMatrix, constant_of
+from hip_compiler.core.passes.pack_quantized import PackedMatrix, constant_of, contents
 from hip_compiler.core.passes.walk import operations_named
 
 GATHER, QUANTISED, PACKED = "hip.gather", "hip.gather_block_quantized", "hip.gather_packed"
@@ -21,15 +20,15 @@ def share_tables(module: Any, context: PassContext, matrices: Sequence[PackedMat
     """Gathers of rows from constants that equal a packed matrix, transposed, become `hip.gather_packed`."""
     for op in operations_named(module, GATHER):
         parts = read_op(context.ops[op.name], op)
-        table = contents(parts.inputs["data"], context)
+        table = _constant(parts.inputs["data"], context)
         if table is None or table.ndim != 2 or parts.attributes["axis"] % 2 or table.dtype != np.float32:
             continue
         _replace(op, parts, _find(matrices, table, 0, 0, None, None), context, zeros_outside=False)
     for op in operations_named(module, QUANTISED):
         parts = read_op(context.ops[op.name], op)
         bits, block = parts.attributes["bits"], parts.attributes["block"]
-        arrays = [contents(parts.inputs[name], context) for name in ("table", "scales")]
-        zeros = None if parts.inputs["zeros"] is None else contents(parts.inputs["zeros"], context)
+        arrays = [_constant(parts.inputs[name], context) for name in ("table", "scales")]
+        zeros = None if parts.inputs["zeros"] is None else _constant(parts.inputs["zeros"], context)
         plain = not parts.attributes["is_signed"] and parts.attributes["default_zero"] == 1 << (bits - 1)
         if arrays[0] is None or arrays[1] is None or arrays[0].ndim != 2 or not plain:
             continue
@@ -38,15 +37,12 @@ def share_tables(module: Any, context: PassContext, matrices: Sequence[PackedMat
         _replace(op, parts, _find(matrices, arrays[0], bits, block, arrays[1], zeros), context, zeros_outside=True)
 
 
-def contents(value: Any, context: PassContext) -> np.ndarray | None:
+def _constant(value: Any, context: PassContext) -> np.ndarray | None:
     """The array of a constant; None for a value that is none."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.operation.name != "hip.constant":
         return None
-    attributes = owner.operation.attributes
-    if "buffer" in attributes:
-        return context.constants.get(attributes["buffer"].value)
-    return dense_array(attributes["value"])
+    return contents(value, context)
 
 
 def _find(

@@ -11,6 +11,7 @@ from hip_compiler.core.dialects.hip.conv import POINTS
 from hip_compiler.core.dialects.hip.matmul import PANEL
 from hip_compiler.core.mlir import ir
 from hip_compiler.core.passes.base import PassContext
+from hip_compiler.core.passes.pack_quantized import contents
 from hip_compiler.core.passes.walk import operations_named
 
 FEATURE = "winograd"
@@ -32,7 +33,7 @@ def transformed_kernels(module: Any, context: PassContext) -> None:
     """
     if FEATURE not in context.target.features:
         return
-    made: dict[str, str] = {}
+    made: dict[tuple[str, tuple[int, ...]], str] = {}
     for op in operations_named(module, "hip.conv"):
         definition = context.ops[op.name]
         parts = read_op(definition, op)
@@ -40,14 +41,15 @@ def transformed_kernels(module: Any, context: PassContext) -> None:
         if not _is_plain(w, parts.attributes) or not gains(y.type):
             continue
         source = w.owner.operation.attributes["buffer"].value
-        if source not in made:
-            made[source] = context.constants.add(f"{source}.points", points(context.constants.get(source)))
-        shape = context.constants.get(made[source]).shape
+        view = (source, tuple(w.type.shape))
+        if view not in made:
+            made[view] = context.constants.add(f"{source}.points", points(contents(w, context)))
+        shape = context.constants.get(made[view]).shape
         with ir.InsertionPoint(op), op.location:
             constant = ir.Operation.create(
                 "hip.constant",
                 results=[ir.RankedTensorType.get(shape, w.type.element_type)],
-                attributes={"buffer": ir.StringAttr.get(made[source])},
+                attributes={"buffer": ir.StringAttr.get(made[view])},
             ).result
             inputs = [constant if name == "w" else value for name, value in parts.inputs.items()]
             replacement = create_op(definition, inputs, list(parts.outputs.values()), parts.attributes)

@@ -13,21 +13,25 @@ from hip_compiler.core.conversion.ops.elementwise import NUMBERS, select
 from hip_compiler.core.conversion.scalars import Scalar
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.dtypes import BY_NAME, BY_NUMPY, DType
-from hip_compiler.shapes import Dim, dim
+from hip_compiler.shapes import Dim, dim, product
 
 DOMAIN = "ai.onnx.ml"
-FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
+FLOAT, DOUBLE, INT64 = BY_NAME["float"], BY_NAME["double"], BY_NAME["int64"]
 
 
 @onnx_op("Scaler", domain=DOMAIN, how="linalg.generic", dtypes=NUMBERS)
 def convert_scaler(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """(x - offset) * scale, per feature."""
+    """(x - offset) * scale, per feature; of doubles in double, as their difference may be of little size."""
     x = op.input(0)
     op.require(x.dtype.name in NUMBERS and x.rank >= 1, f"element type {x.dtype}, rank {x.rank}")
-    offset, scale = (constant(np.asarray(op.attr(name), np.float32), FLOAT) for name in ("offset", "scale"))
+    given = [np.asarray(op.attr(name, []), np.float32) for name in ("offset", "scale")]
+    op.require(given[0].size == given[1].size > 0, f"{given[0].size} offsets, {given[1].size} scales")
+    op.require(given[0].size == 1 or x.rank <= 2, f"{given[0].size} offsets for rank {x.rank}")
+    offset, scale = (constant(values, FLOAT) for values in given)
+    wide = DOUBLE if x.dtype is DOUBLE else FLOAT
 
     def scaled(v: Scalar, o: Scalar, s: Scalar) -> Scalar:
-        return (v.cast(FLOAT) - o) * s
+        return (v.cast(wide) - o.cast(wide)) * s.cast(wide)
 
     return emitter.elementwise(scaled, [x, offset, scale], FLOAT, x.shape)
 
@@ -38,7 +42,8 @@ def convert_normalizer(emitter: Emitter, op: OnnxOp) -> Tensor:
     x, norm = op.input(0), op.attr("norm", "MAX")
     op.require(x.rank in (1, 2), f"rank {x.rank}")
     values = emitter.cast(x, FLOAT)
-    before = {"MAX": lambda v: v, "L1": abs, "L2": lambda v: v * v}
+    # The maximum is that of the numbers; a row without one has NaNs whatever they are divided by.
+    before = {"MAX": lambda v: select(v == v, v, float("-inf"), v), "L1": abs, "L2": lambda v: v * v}
     op.require(norm in before, f"norm {norm}")
     prepared = emitter.elementwise(before[norm], [values], FLOAT)
     total = emitter.reduce(prepared, [x.rank - 1], "max" if norm == "MAX" else "sum")
@@ -97,15 +102,38 @@ def convert_array_feature_extractor(emitter: Emitter, op: OnnxOp) -> Tensor:
 
 @onnx_op("FeatureVectorizer", domain=DOMAIN, how="copies into one buffer")
 def convert_feature_vectorizer(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Inputs side by side, as floats."""
-    op.ignore("inputdimensions")
-    parts = [emitter.cast(op.input(i), FLOAT) for i in range(len(op.inputs))]
-    rows = [part if part.rank == 2 else emitter.reshape(part, (*part.shape, dim(1))) for part in parts]
-    width = dim(0)
-    for row in rows:
-        emitter.check_equal(row.shape[0], rows[0].shape[0], "FeatureVectorizer, rows")
-        width = width + row.shape[1]
-    return rows[0] if len(rows) == 1 else emitter.concat(rows, 1, (rows[0].shape[0], width))
+    """Inputs side by side, as floats; 1-D ones are rows. Widths that are given cut, or fill up with zeros."""
+    widths = op.attr("inputdimensions")
+    op.require(widths is None or len(widths) == len(op.inputs), "inputdimensions that are not one for each input")
+    parts: list[Tensor] = []
+    total = dim(0)
+    for i in range(len(op.inputs)):
+        part = _matrix(emitter, emitter.cast(op.input(i), FLOAT))
+        part = part if widths is None else _of_width(emitter, part, int(widths[i]))
+        if parts:
+            emitter.check_equal(part.shape[0], parts[0].shape[0], "FeatureVectorizer, rows")
+        parts.append(part)
+        total = total + part.shape[1]
+    return parts[0] if len(parts) == 1 else emitter.concat(parts, 1, (parts[0].shape[0], total))
+
+
+def _matrix(emitter: Emitter, x: Tensor) -> Tensor:
+    if x.rank == 0:
+        raise NotSupportedError("a scalar input")
+    shape = (dim(1), *x.shape) if x.rank == 1 else (x.shape[0], product(x.shape[1:]))
+    return emitter.reshape(x, shape)
+
+
+def _of_width(emitter: Emitter, x: Tensor, width: int) -> Tensor:
+    """The first columns of a matrix, and zeros where it has no more."""
+    rows, has = x.shape[0], x.shape[1].value
+    if has is None:
+        emitter.check_equal(x.shape[1], dim(width), "FeatureVectorizer, inputdimensions")
+        return emitter.reshape(x, (rows, dim(width)))
+    if has >= width:
+        return x if has == width else emitter.slice(x, [dim(0), dim(0)], [rows, dim(width)], [1, 1])
+    missing = (rows, dim(width - has))
+    return emitter.concat([x, Tensor(missing, FLOAT, emitter.fill(0, missing, FLOAT))], 1, (rows, dim(width)))
 
 
 def _positions(emitter: Emitter, x: Tensor, keys: np.ndarray) -> tuple[Tensor, np.ndarray]:
@@ -192,11 +220,20 @@ def matrix(op: OnnxOp, name: str, rows: int) -> np.ndarray:
     return values.reshape(rows, -1)
 
 
-def linear(emitter: Emitter, x: Tensor, coefficients: np.ndarray, intercepts: Sequence[float]) -> Tensor:
-    """x [rows, features] times coefficients [targets, features], plus intercepts."""
+def as_rows(emitter: Emitter, x: Tensor) -> Tensor:
+    """x [rows, features] as floats; [features] is one row.
+
+    Raises:
+        NotSupportedError: another rank.
+    """
     if x.rank not in (1, 2):
         raise NotSupportedError(f"rank {x.rank}")
-    rows = emitter.cast(x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0])), FLOAT)
+    return emitter.cast(x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0])), FLOAT)
+
+
+def linear(emitter: Emitter, x: Tensor, coefficients: np.ndarray, intercepts: Sequence[float]) -> Tensor:
+    """x [rows, features] times coefficients [targets, features], plus intercepts."""
+    rows = as_rows(emitter, x)
     emitter.check_equal(rows.shape[1], dim(coefficients.shape[1]), "features and coefficients")
     weights = constant(np.ascontiguousarray(coefficients.T), FLOAT)
     bias = constant(np.asarray(intercepts, np.float32), FLOAT) if len(intercepts) else None

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.features import DOMAIN, linear, matrix
-from hip_compiler.core.conversion.scores import class_labels, labels_of, one_score, transformed
+from hip_compiler.core.conversion.scores import ONE_TARGET, class_labels, labels_of, one_score, transformed
 from hip_compiler.core.conversion.tensors import Tensor
 
 
-@onnx_op("LinearRegressor", domain=DOMAIN, how="hip.matmul")
+@onnx_op("LinearRegressor", domain=DOMAIN, how="hip.matmul", limits=ONE_TARGET)
 def convert_linear_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Weighted sums of features."""
     targets, intercepts = op.attr("targets", 1), op.attr("intercepts", [])
@@ -29,7 +29,6 @@ def convert_linear_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     scores = linear(emitter, op.input(0), matrix(op, "coefficients", rows), intercepts)
     transform = op.attr("post_transform", "NONE")
     if rows == 1 and len(labels) == 2:
-        chosen, both = one_score(emitter, scores, labels, transform, probability=False)
-        return [chosen, both][: op.outputs]
+        return one_score(emitter, scores, labels, transform, threshold=0.0, of_one=True)[: op.outputs]
     op.require(rows == len(labels), f"{rows} rows of coefficients for {len(labels)} classes")
     return [labels_of(emitter, scores, labels), transformed(emitter, scores, transform)][: op.outputs]

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hip_compiler.core.conversion.emitter import Emitter
-from hip_compiler.core.conversion.forest import Forest, read_forest, read_forest_of_opset_5
+from hip_compiler.core.conversion.forest import Forest, always_scored, read_forest, read_forest_of_opset_5
 from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
-from hip_compiler.core.conversion.scores import class_labels, labels_of, one_score, transformed
+from hip_compiler.core.conversion.ops.elementwise import select
+from hip_compiler.core.conversion.scores import (
+    ONE_TARGET,
+    class_labels,
+    labels_of,
+    one_score,
+    second_above,
+    transformed,
+)
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim
@@ -41,12 +50,12 @@ def _with_base(emitter: Emitter, op: OnnxOp, scores: Tensor, targets: int) -> Te
     given = np.asarray(base if tensor is None else tensor, np.float64) if base or tensor is not None else np.zeros(0)
     if not given.size:
         return scores
-    op.require(given.size in (1, targets), f"{given.size} base values for {targets} targets")
+    op.require(given.size == targets, f"{given.size} base values for {targets} targets")
     offset = constant(given.reshape(-1), DOUBLE)
     return emitter.elementwise(lambda v, b: v + b.cast(v.dtype), [scores, offset], scores.dtype, scores.shape)
 
 
-@onnx_op("TreeEnsembleRegressor", domain=DOMAIN, how="hip.tree_ensemble")
+@onnx_op("TreeEnsembleRegressor", domain=DOMAIN, how="hip.tree_ensemble", limits=ONE_TARGET)
 def convert_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Sums, means, minima or maxima of the leaves that a row reaches."""
     targets = op.attr("n_targets", 1)
@@ -69,18 +78,32 @@ def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
 
 @onnx_op("TreeEnsembleClassifier", domain=DOMAIN, how="hip.tree_ensemble", limits="no labels that are strings")
 def convert_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
-    """The class of the highest score, and the scores."""
+    """The class of the highest score, and the scores.
+
+    ONNX Runtime gives two classes that both have scores the labels 0 and 1, whatever theirs are; not so here.
+    """
     labels = class_labels(op, "classlabels_int64s")
     forest = read_forest(op, "class")
     scored = np.unique(forest.targets)
     transform = op.attr("post_transform", "NONE")
-    if len(labels) == 2 and len(scored) == 1:
-        # One score decides between two classes, as a probability where no weight is negative.
-        single = Forest(forest.nodes, forest.splits, forest.roots, forest.targets * 0, forest.weights, forest.members)
-        score = _with_base(emitter, op, _scores(emitter, op, single, 1, "sum"), 1)
-        positive = bool((forest.weights >= 0).all())
-        chosen, scores = one_score(emitter, score, labels, transform, probability=positive)
+    # One score decides between two classes, as a probability where no weight is negative.
+    positive = bool((forest.weights >= 0).all())
+    if len(labels) == 2 and scored.tolist() == [0]:
+        score = _with_base(emitter, op, _scores(emitter, op, forest, 1, "sum"), 1)
+        threshold = 0.5 if positive else 0.0
+        chosen, scores = one_score(emitter, score, labels, transform, threshold=threshold, of_one=positive)
         return [chosen, emitter.cast(scores, FLOAT)][: op.outputs]
-    scores = _with_base(emitter, op, _scores(emitter, op, forest, len(labels), "sum"), len(labels))
-    chosen = labels_of(emitter, scores, labels)
+    summed = _scores(emitter, op, forest, len(labels), "sum")
+    scores = _with_base(emitter, op, summed, len(labels))
+    if len(labels) == 2 and scored.tolist() == [1]:
+        op.require(scores is summed, "base values where only the second of two classes has scores")
+        second = emitter.slice(scores, [dim(0), dim(1)], [scores.shape[0], dim(1)], [1, 1])
+        chosen = second_above(emitter, second, labels, 0.5 if positive else 0.0)
+    elif scores is not summed or positive or always_scored(forest) >= set(range(len(labels))):
+        chosen = labels_of(emitter, scores, labels)
+    else:
+        # A class that no leaf on the way has named is not chosen, though its 0 may be the highest score.
+        named = _scores(emitter, op, replace(forest, weights=np.ones_like(forest.weights)), len(labels), "max")
+        among = emitter.elementwise(lambda v, n: select(n > 0.0, v, float("-inf"), v), [scores, named], scores.dtype)
+        chosen = labels_of(emitter, among, labels)
     return [chosen, emitter.cast(transformed(emitter, scores, transform), FLOAT)][: op.outputs]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from hip_compiler.core.frontend.attributes import dtype_of, shape_of
 from hip_compiler.core.frontend.node import PREFIX, attribute_proto, domain_of, node_name, node_proto
@@ -111,6 +110,9 @@ def _evaluate(op: Any, name: str, arrays: Arrays, opset: int) -> list[np.ndarray
 
 
 def _by_reference(op: Any, arrays: Arrays, opset: int) -> list[np.ndarray]:
+    # Imported by the compilations that need it.
+    from onnx.reference import ReferenceEvaluator
+
     inputs = ["" if array is None else f"i{number}" for number, array in enumerate(arrays)]
     outputs = [f"o{number}" for number in range(len(op.results))]
     node = node_proto(op, inputs, outputs)
