@@ -64,9 +64,8 @@ class Converter:
             return self._broadcast(op, depth)
         op = restated(self.emitter, op)
         results = self._made(op, depth)
-        unread = sorted(set(op.attributes) - op.read)
-        if unread:
-            raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
+        if op.unread():
+            raise NotSupportedError(f"{op.unread()} is not handled")
         return results
 
     def _broadcast(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
@@ -84,6 +83,7 @@ class Converter:
         refuse_mixed_types(op)
         known = contents.evaluate(op)
         if known is not None:
+            op.ignore_inputs(*range(len(op.inputs)))
             return [known]
         # First: a plugin may take over an operator that the compiler has a conversion for.
         claim = self.emitter.context.claim(op.domain, op.op, op.version)
@@ -107,6 +107,7 @@ class Converter:
         if body is None:
             raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))
         op.read.update(op.attributes)
+        op.ignore_inputs(*range(len(op.inputs)))
         return Expansion(self.convert, self.findings, op, body, depth + 1, self.opsets).run()
 
     def _claimed(self, op: OnnxOp, name: str) -> Sequence[Tensor]:

@@ -68,7 +68,7 @@ def refuse_either(inputs: Sequence[Tensor], results: Sequence[Tensor | None]) ->
 
 @dataclass
 class OnnxOp:
-    """One operator instance. Attributes that nobody reads are an error, so every read is remembered.
+    """One operator instance. Attributes and inputs that nobody reads are an error, so every read is remembered.
 
     Attributes:
         version: opset version of the domain that gives the operator its meaning.
@@ -86,6 +86,7 @@ class OnnxOp:
     attributes: Mapping[str, Any]
     used: Sequence[bool] = ()
     read: set[str] = field(default_factory=set)
+    read_inputs: set[int] = field(default_factory=set)
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Value of an attribute, or the default."""
@@ -95,6 +96,16 @@ class OnnxOp:
     def ignore(self, *names: str) -> None:
         """Say that attributes have no effect on inference."""
         self.read.update(names)
+
+    def ignore_inputs(self, *indices: int) -> None:
+        """Say that inputs have no effect on inference, or are read through others."""
+        self.read_inputs.update(indices)
+
+    def unread(self) -> str:
+        """What of the operator nobody read, as the start of a sentence; empty where all is read."""
+        attributes = sorted(set(self.attributes) - self.read)
+        inputs = [str(i) for i, source in enumerate(self.inputs) if source is not None and i not in self.read_inputs]
+        return f"attribute {', '.join(attributes)}" if attributes else f"input {', '.join(inputs)}" if inputs else ""
 
     def require(self, condition: bool, reason: str) -> None:
         """Raise `NotSupportedError` with the reason unless the condition holds."""
@@ -110,6 +121,7 @@ class OnnxOp:
 
     def optional(self, index: int) -> Tensor | None:
         """An optional input; None when it is absent."""
+        self.read_inputs.add(index)
         return self.inputs[index] if index < len(self.inputs) else None
 
     def wants(self, index: int) -> bool:
