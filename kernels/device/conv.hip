@@ -147,7 +147,7 @@ DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &conv, Epilogue
   KERNEL_OF_BLOCKS(256, 2) conv_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                     \
     conv_tiles<T, Gathered<T>>(x, w, y, conv, epilogue, depth);                                                        \
   }                                                                                                                    \
-  KERNEL_OF_BLOCKS(256, 2) conv_taps_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                \
+  KERNEL_OF_BLOCKS(256, 3) conv_taps_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                \
     conv_tiles<T, ByTaps<T>>(x, w, y, conv, epilogue, depth);                                                          \
   }
 HIPC_FLOATS(DEFINE)
