@@ -63,7 +63,8 @@ def _same(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
 def test_strings_are_moved(name: str) -> None:
     # ONNX Runtime 1.32 loses strings in Gather.
     model = build(f"g (string[N, 2] x) => (y) {{ {MOVES[name]} }}", 19)
-    expected = np.asarray(ReferenceEvaluator(model).run(None, {"x": WORDS})[0])
+    results: Any = ReferenceEvaluator(model).run(None, {"x": WORDS})
+    expected = np.asarray(results[0])
     with hip_compiler.compile(model) as session:
         found = session.run({"x": WORDS})["y"]
     assert found.dtype == object and found.shape == expected.shape
