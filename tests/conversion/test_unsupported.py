@@ -106,3 +106,18 @@ def test_inputs_and_outputs_of_too_many_dimensions_are_in_the_report() -> None:
     graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")], [axes])
     with pytest.raises(hip_compiler.UnsupportedError, match="9 dimensions: inputs and outputs have at most 8"):
         hip_compiler.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10))
+
+
+def test_an_input_that_no_conversion_reads_is_an_error() -> None:
+    """Operators grow inputs at their end, which a converter of before knows nothing of."""
+    node = helper.make_node("QuickGelu", ["x", "x"], ["y"], "gelu", domain="com.microsoft")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    with pytest.raises(hip_compiler.UnsupportedError, match="2 operands"):
+        hip_compiler.compile(helper.make_model(graph, opset_imports=imports, ir_version=10))
+    node.op_type = "BiasSplitGelu"
+    node.input.append("x")
+    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
+    with pytest.raises(hip_compiler.UnsupportedError, match="input 2 is not handled"):
+        hip_compiler.compile(helper.make_model(graph, opset_imports=imports, ir_version=10))

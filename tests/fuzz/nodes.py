@@ -37,7 +37,25 @@ def node(
     domain: str = "",
     **attributes: Any,
 ) -> list[np.ndarray]:
-    """Results of one node whose inputs are the feeds and then the constants; one whose name is "_" is absent.
+    """Results of a model that `model_of` makes of the same arguments."""
+    made = model_of(op, feeds, known, outputs, constants, sized, opset, domain, **attributes)
+    given = {name: array for name, array in feeds.items() if not name.startswith("_")}
+    with hip_compiler.compile(made) as session:
+        return list(session.run(given).values())
+
+
+def model_of(
+    op: str,
+    feeds: Mapping[str, np.ndarray],
+    known: int,
+    outputs: int = 1,
+    constants: Mapping[str, np.ndarray] | None = None,
+    sized: Sequence[str] = (),
+    opset: int = OPSET,
+    domain: str = "",
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """One node whose inputs are the feeds and then the constants; one whose name starts with "_" is absent.
 
     Args:
         known: bits: the n-th axis of all inputs together has an extent known to the compiler where bit n is set.
@@ -52,11 +70,10 @@ def node(
             extents.append(int(extent) if name in sized or known >> position % 16 & 1 else f"{name}{axis}")
             position += 1
         infos.append(helper.make_tensor_value_info(name, BY_NUMPY[array.dtype].onnx, extents))
-    held = [onnx.numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
+    present = {name: array for name, array in (constants or {}).items() if not name.startswith("_")}
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in present.items()]
     results = [f"y{i}" for i in range(outputs)]
     made = helper.make_node(op, names, results, "node", domain=domain, **attributes)
     graph = helper.make_graph([made], "g", infos, [helper.make_empty_tensor_value_info(name) for name in results], held)
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
-    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-    with hip_compiler.compile(model) as session:
-        return list(session.run(dict(feeds)).values())
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)

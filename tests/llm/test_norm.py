@@ -160,12 +160,6 @@ def test_fused_matmul(trans_a: int, trans_b: int) -> None:
     assert_close(actual, widen(theirs), factor=4)
 
 
-def test_fused_matmul_refuses_moved_batch_axes() -> None:
-    inputs = {"a": draw((2, 5, 7)), "b": draw((7, 3))}
-    with pytest.raises(hip_compiler.UnsupportedError, match="transBatchA"):
-        hip_compiler.compile(node_model("FusedMatMul", inputs, ["y"], transBatchA=1))
-
-
 @pytest.mark.parametrize(
     ("activation", "parameters", "with_sum"),
     [
@@ -183,9 +177,3 @@ def test_fused_conv(activation: str, parameters: list[float], with_sum: bool) ->
     [[actual], [theirs]] = run_both("FusedConv", inputs, ["y"], activation=activation, pads=[1, 1, 1, 1], **rest)
     assert np.any(theirs != 0)
     assert_close(actual, widen(theirs), factor=8)
-
-
-def test_fused_conv_refuses_other_activations_of_a_residual_sum() -> None:
-    inputs = {"x": draw((1, 3, 9, 8)), "w": draw((5, 3, 3, 3)), "b": draw((5,)), "z": draw((1, 5, 9, 8))}
-    with pytest.raises(hip_compiler.UnsupportedError, match="together with a residual sum"):
-        hip_compiler.compile(node_model("FusedConv", inputs, ["y"], activation="Tanh", pads=[1] * 4))

@@ -11,7 +11,14 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
 from hip_compiler.core.conversion.mixed_types import refuse_mixed_types
 from hip_compiler.core.conversion.nearest import nearest
-from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError, OnnxOp, SubgraphError, find_converter
+from hip_compiler.core.conversion.onnx_op import (
+    EITHER,
+    STRINGS,
+    NotSupportedError,
+    OnnxOp,
+    SubgraphError,
+    find_converter,
+)
 from hip_compiler.core.conversion.refused import REFUSED
 from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.dtypes import BY_NAME
@@ -57,9 +64,8 @@ class Converter:
             return self._broadcast(op, depth)
         op = restated(self.emitter, op)
         results = self._made(op, depth)
-        unread = sorted(set(op.attributes) - op.read)
-        if unread:
-            raise NotSupportedError(f"attribute {', '.join(unread)} is not handled")
+        if op.unread():
+            raise NotSupportedError(f"{op.unread()} is not handled")
         return results
 
     def _broadcast(self, op: OnnxOp, depth: int) -> Sequence[Tensor | None]:
@@ -77,6 +83,7 @@ class Converter:
         refuse_mixed_types(op)
         known = contents.evaluate(op)
         if known is not None:
+            op.ignore_inputs(*range(len(op.inputs)))
             return [known]
         # First: a plugin may take over an operator that the compiler has a conversion for.
         claim = self.emitter.context.claim(op.domain, op.op, op.version)
@@ -91,6 +98,8 @@ class Converter:
             return [made] if isinstance(made, Tensor) else list(made)
         if any(isinstance(source, Compound) for source in op.inputs):
             raise NotSupportedError("an input is a sequence or an optional")
+        if any(source is not None and source.dtype.kind == "string" for source in op.inputs):
+            raise NotSupportedError(REFUSED.get((op.domain, op.op), STRINGS))
         if (op.domain, op.op) in _OF_INT64:
             at = _OF_INT64[op.domain, op.op]
             op = replace(op, inputs=[*op.inputs[:at], self.emitter.cast(op.input(at), INT64), *op.inputs[at + 1 :]])
@@ -98,6 +107,7 @@ class Converter:
         if body is None:
             raise NotSupportedError(REFUSED.get((op.domain, op.op)) or _no_conversion(op))
         op.read.update(op.attributes)
+        op.ignore_inputs(*range(len(op.inputs)))
         return Expansion(self.convert, self.findings, op, body, depth + 1, self.opsets).run()
 
     def _claimed(self, op: OnnxOp, name: str) -> Sequence[Tensor]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.errors import Unsupported
-from hip_compiler.shapes import Dim
 
 if TYPE_CHECKING:
     from hip_compiler.core.conversion.emitter import Emitter
@@ -54,6 +53,9 @@ class Subgraph(Protocol):
         """
 
 
+STRINGS = "strings can be moved, compared and looked up; what changes them is to be done before or after the model"
+"""Why an operator on strings is refused."""
+
 EITHER = "a scalar in one branch of an If, a vector of one element in the other"
 """What a `ScalarOrVector` is, in reports."""
 
@@ -66,7 +68,7 @@ def refuse_either(inputs: Sequence[Tensor], results: Sequence[Tensor | None]) ->
 
 @dataclass
 class OnnxOp:
-    """One operator instance. Attributes that nobody reads are an error, so every read is remembered.
+    """One operator instance. Attributes and inputs that nobody reads are an error, so every read is remembered.
 
     Attributes:
         version: opset version of the domain that gives the operator its meaning.
@@ -84,6 +86,7 @@ class OnnxOp:
     attributes: Mapping[str, Any]
     used: Sequence[bool] = ()
     read: set[str] = field(default_factory=set)
+    read_inputs: set[int] = field(default_factory=set)
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Value of an attribute, or the default."""
@@ -93,6 +96,16 @@ class OnnxOp:
     def ignore(self, *names: str) -> None:
         """Say that attributes have no effect on inference."""
         self.read.update(names)
+
+    def ignore_inputs(self, *indices: int) -> None:
+        """Say that inputs have no effect on inference, or are read through others."""
+        self.read_inputs.update(indices)
+
+    def unread(self) -> str:
+        """What of the operator nobody read, as the start of a sentence; empty where all is read."""
+        attributes = sorted(set(self.attributes) - self.read)
+        inputs = [str(i) for i, source in enumerate(self.inputs) if source is not None and i not in self.read_inputs]
+        return f"attribute {', '.join(attributes)}" if attributes else f"input {', '.join(inputs)}" if inputs else ""
 
     def require(self, condition: bool, reason: str) -> None:
         """Raise `NotSupportedError` with the reason unless the condition holds."""
@@ -108,6 +121,7 @@ class OnnxOp:
 
     def optional(self, index: int) -> Tensor | None:
         """An optional input; None when it is absent."""
+        self.read_inputs.add(index)
         return self.inputs[index] if index < len(self.inputs) else None
 
     def wants(self, index: int) -> bool:
@@ -128,11 +142,6 @@ class OnnxOp:
                 return np.empty(tensor.static_shape or (), tensor.dtype.numpy)
             raise NotSupportedError(f"input {index} must be constant")
         return tensor.constant
-
-    def known_extents(self, index: int) -> tuple[Dim, ...] | None:
-        """Contents of an integer input as extents; None when they are not known at compile time."""
-        tensor = self.optional(index)
-        return None if tensor is None else tensor.extents()
 
     def ints(self, attribute: str, index: int) -> tuple[int, ...] | None:
         """Integers that older opsets give as an attribute and newer ones as a constant input; None when absent."""
@@ -157,6 +166,7 @@ class Converter:
             for, without strings and complex numbers.
         limits: what of the operator is refused, as a sentence's end: "at most 5 dimensions".
         sequences: it takes sequences and optionals (`Compound`), too.
+        texts: it takes strings, too, whose numbers it moves or compares.
         broadcasts: a scalar and a vector of one element are the same to it (`ScalarOrVector`).
     """
 
@@ -169,12 +179,15 @@ class Converter:
     dtypes: frozenset[str] | None = None
     limits: str = ""
     sequences: bool = False
+    texts: bool = False
     broadcasts: bool = False
 
     def refusal(self, op: OnnxOp) -> str | None:
         """Why an instance is refused for the kinds of its inputs; None where it is not."""
         if not self.sequences and any(isinstance(source, Compound) for source in op.inputs):
             return "an input is a sequence or an optional"
+        if not self.texts and any(source is not None and source.dtype.kind == "string" for source in op.inputs):
+            return STRINGS
         first = op.optional(0)
         if self.dtypes is None or first is None or first.dtype.name in self.dtypes:
             return None
@@ -194,6 +207,7 @@ def onnx_op(
     dtypes: frozenset[str] | None = None,
     limits: str = "",
     sequences: bool = False,
+    texts: bool = False,
     broadcasts: bool = False,
 ) -> Callable[[Convert], Convert]:
     """Register a converter for operators of an opset range (`since` to `until`, both included)."""
@@ -201,7 +215,7 @@ def onnx_op(
     def register(convert: Convert) -> Convert:
         for op in ops:
             text = how or (convert.__doc__ or "").split("\n")[0]
-            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences, broadcasts)
+            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences, texts, broadcasts)
             CONVERTERS.setdefault((domain, op), []).append(entry)
         return convert
 

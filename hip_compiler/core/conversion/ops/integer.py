@@ -187,13 +187,18 @@ def _times(emitter: Emitter, a: Tensor, b: Tensor) -> Tensor:
     return emitter.elementwise(lambda x, y: x * y, [a, b], FLOAT)
 
 
-@onnx_op("ConvInteger", how="hip.conv", dtypes=BYTES, limits="one zero point for the input")
+@onnx_op("ConvInteger", how="hip.conv", dtypes=BYTES, limits="one zero point for the input; those of Conv")
 def convert_conv_integer(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer convolution of 8-bit operands, zero points taken off first."""
     return convolution(emitter, op, op.input(0), op.input(1), op.optional(2), op.optional(3))
 
 
-@onnx_op("QLinearConv", how="hip.conv", dtypes=BYTES, limits="one zero point for the input and one for the output")
+@onnx_op(
+    "QLinearConv",
+    how="hip.conv",
+    dtypes=BYTES,
+    limits="one zero point for the input and one for the output; those of Conv",
+)
 def convert_qlinear_conv(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Integer convolution of 8-bit operands, plus bias, brought to the output's scale."""
     x, w, zero, bias = op.input(0), op.input(3), op.input(7), op.optional(8)

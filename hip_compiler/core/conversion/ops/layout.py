@@ -78,6 +78,7 @@ def convert_resize(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Sampling at another number of positions along axes."""
     x = op.input(0)
     first = 1 if op.version == 10 else 2
+    op.ignore_inputs(1)  # regions, of which only tf_crop_and_resize makes use; opset 11 wants them there at all times
     scales, sizes = op.optional(first), op.optional(3) if op.version > 10 else None
     axes = [normalize_axis(op, axis, x.rank) for axis in op.attr("axes", range(x.rank))]
     coordinate = op.attr("coordinate_transformation_mode", "asymmetric" if op.version == 10 else "half_pixel")
@@ -229,7 +230,7 @@ def convert_one_hot(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.one_hot", {"indices": wide, "values": values}, [values.dtype], [shape], axis=axis)[0]
 
 
-@onnx_op("ReverseSequence", how="hip.reverse_sequence")
+@onnx_op("ReverseSequence", how="hip.reverse_sequence", texts=True)
 def convert_reverse_sequence(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Every sequence of a batch reversed over its own length."""
     x = op.input(0)

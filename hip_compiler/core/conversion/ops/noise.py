@@ -69,6 +69,7 @@ def convert_dropout(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     op.require(op.attr("training_mode", 0) == 0 and op.attr("is_test", 1) == 1, "training mode before opset 12")
     if training is None or (training.constant is not None and not training.constant.any()):
         op.ignore("ratio", "seed")
+        op.ignore_inputs(1)
         kept = constant(np.ones((), np.bool_), BOOL)
         return [x, emitter.expand(kept, x.shape)][: op.outputs] if op.wants(1) else [x]
     given = op.optional(1)
