@@ -7,7 +7,7 @@ OLDEST_ORT := 1.23.1
 KERNEL_SOURCES := $(shell find kernels -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated bench provider-oldest provider-everywhere genai clean
+.PHONY: help setup demo llm-models llm-test test check format docs conformance conformance-fast fuzz emulated thorough bench estimators provider-oldest provider-everywhere genai clean
 
 help: ## print this list
 	@echo "hip-compiler: compiles ONNX models for the CPU and for AMD GPUs"
@@ -27,7 +27,7 @@ llm-models: $(STAMP) ## build language models with onnxruntime-genai's builder (
 llm-test: llm-models ## compare those with onnxruntime-genai: text, logits, perplexity
 	@$(BIN)/python -m pytest -n 1 -m llm tests/llm tests/generate
 
-test: $(STAMP) ## fetch the pretrained networks, run every test
+test: $(STAMP) ## fetch the pretrained networks, run the tests
 	@echo "== networks"
 	@$(BIN)/python -m tests.models
 	@echo "== tests"
@@ -57,9 +57,17 @@ fuzz: $(STAMP) ## draw many more shapes and numbers for the operators than `make
 emulated: $(STAMP) ## run every case of the host operators' tests on an emulated GPU (minutes)
 	@$(BIN)/python -m pytest -m emulated tests/device
 
+thorough: $(STAMP) ## run the cases that `make test` leaves out because it has others of their kind (minutes)
+	@$(BIN)/python -m tests.models
+	@$(BIN)/python -m pytest -m thorough tests
+
 bench: $(STAMP) ## time the pretrained networks beside ONNX Runtime
 	@$(BIN)/python -m tests.models
 	@$(BIN)/python -m benchmarks.run
+
+estimators: $(STAMP) ## convert estimators of scikit-learn, XGBoost and LightGBM, compile and compare them
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[estimators]'
+	@$(BIN)/python -m benchmarks.estimators
 
 provider-oldest: $(STAMP) ## test the execution provider with the oldest ONNX Runtime that it supports
 	@test -d $(VENV)/onnxruntime-$(OLDEST_ORT) || $(BIN)/python -m pip install --quiet --disable-pip-version-check \

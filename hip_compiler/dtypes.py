@@ -20,7 +20,8 @@ class DType:
         onnx: value of ``TensorProto.DataType``; it is also the dtype number of the runtime ABI.
         numpy: NumPy dtype of an array of it; ``None`` for what NumPy cannot hold.
         mlir: MLIR type in the ``onnx`` dialect, signedness kept (``ui8``).
-        storage: MLIR type in ``hip`` and ``linalg`` IR: signless, and ``i8`` for bool and for floats of 8 and 4 bits.
+        storage: MLIR type in ``hip`` and ``linalg`` IR: signless, ``i8`` for bool and for floats of 8 and 4 bits, and
+            the number of a text for strings.
         size: bytes of one element in memory.
     """
 
@@ -53,7 +54,7 @@ DTYPES: tuple[DType, ...] = (
     _row("int16", 5, np.int16, "i16", "i16", 2, "int"),
     _row("int32", 6, np.int32, "i32", "i32", 4, "int"),
     _row("int64", 7, np.int64, "i64", "i64", 8, "int"),
-    _row("string", 8, None, "!onnx.string", "!onnx.string", 0, "string"),
+    _row("string", 8, None, "!onnx.string", "i64", 8, "string"),
     _row("bool", 9, np.bool_, "i1", "i8", 1, "bool"),
     _row("float16", 10, np.float16, "f16", "f16", 2, "float"),
     _row("double", 11, np.float64, "f64", "f64", 8, "float"),

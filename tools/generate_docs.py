@@ -83,8 +83,8 @@ def operators_page() -> str:
     lines += [
         "## Not compiled",
         "",
-        "Strings and maps have no kernels; a model that needs them is refused with a",
-        "report that names every such node.",
+        "Strings are moved, compared and looked up; nothing makes new ones, or maps. A model that needs that is",
+        "refused with a report that names every such node.",
         "",
         "| operator | reason |",
         "|---|---|",

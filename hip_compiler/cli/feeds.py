@@ -72,7 +72,7 @@ def random_feed(info: ValueInfo, extents: Mapping[str, int], draw: np.random.Gen
         return arrays if info.sequence else arrays[0]
     shape = tuple(extent if isinstance(extent, int) else extents.get(extent, 1) for extent in info.shape)
     dtype = info.dtype.numpy
-    if dtype is None or info.dtype.kind == "complex":
+    if dtype is None or info.dtype.kind in ("complex", "string"):
         raise HipCompilerError(
             ErrorCode.FEED, f"input '{info.name}' has element type {info.dtype}", hint="give it with --input"
         )
@@ -99,7 +99,8 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
+                plain = array.astype(str) if array.dtype == object else array  # objects would be pickled
+                np.lib.format.write_array(member, np.asarray(plain, order="C"), allow_pickle=False)
 
 
 def _load(path: Path) -> Any:

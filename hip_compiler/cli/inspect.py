@@ -20,7 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from hip_compiler.runtime import Artifact, NativeArtifact
-    from hip_compiler.runtime.metadata import values_of
 
     kind = NativeArtifact if arguments.artifact.is_file() else Artifact
     metadata = kind.load(arguments.artifact).metadata
@@ -30,7 +29,7 @@ def execute(arguments: argparse.Namespace) -> int:
     constants = metadata.constants.bytes if metadata.constants is not None else 0
     print(f"{metadata.name}, for target {metadata.target}, ABI version {metadata.abi_version}")
     for title, infos in (("inputs", metadata.inputs), ("outputs", metadata.outputs)):
-        print(f"\n{title}:", *values_of(infos, metadata.compounds), sep="\n  ")
+        print(f"\n{title}:", *metadata.values_of(infos), sep="\n  ")
     print(f"\nconstants: {constants:,} bytes")
     for line in _arena(metadata.arena):
         print(line)

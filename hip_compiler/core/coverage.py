@@ -97,7 +97,10 @@ def _row(entry: Converter) -> Coverage:
     usable = [
         schema for schema in versions if not schema.deprecated and (until is None or schema.since_version <= until)
     ]
-    dtypes = _ordered(entry.dtypes) if entry.dtypes is not None else _schema_dtypes(usable[-1]) if usable else ()
+    if entry.dtypes is not None:
+        dtypes = _ordered(entry.dtypes)
+    else:
+        dtypes = _schema_dtypes(usable[-1], texts=entry.texts) if usable else ()
     return Coverage(entry.op, entry.domain, since, until, dtypes, entry.how, entry.limits)
 
 
@@ -105,11 +108,12 @@ def _ordered(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: BY_NAME[name].onnx))
 
 
-def _schema_dtypes(schema: Any) -> tuple[str, ...]:
+def _schema_dtypes(schema: Any, *, texts: bool = False) -> tuple[str, ...]:
     """Element types that a schema gives the first input (or else the first output) and a kernel can hold."""
     formal = next(iter([*schema.inputs, *schema.outputs]), None)
-    texts = [] if formal is None else [text[7:-1] for text in formal.types if text.startswith("tensor(")]
-    return _ordered(name for name in texts if name in BY_NAME and BY_NAME[name].kind not in ("string", "complex"))
+    names = [] if formal is None else [text[7:-1] for text in formal.types if text.startswith("tensor(")]
+    left_out = ("complex",) if texts else ("string", "complex")
+    return _ordered(name for name in names if name in BY_NAME and BY_NAME[name].kind not in left_out)
 
 
 @cache

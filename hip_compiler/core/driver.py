@@ -30,7 +30,7 @@ from hip_compiler.registry.registry import Registry, load_registry
 from hip_compiler.runtime import Artifact, Metadata, NativeArtifact, link_native, publish
 from hip_compiler.runtime.cpu import NATIVE, named
 from hip_compiler.runtime.loader import machine_code
-from hip_compiler.runtime.metadata import compounds, pairs, tensors
+from hip_compiler.runtime.metadata import compounds, pairs, strings, tensors
 
 INTERFACE = "hip.interface"
 FORMATS = ("bitcode", "native")
@@ -179,6 +179,7 @@ def _metadata(module: Any, passes: PassContext, registry: Registry, architecture
         outputs=tensors(interface["outputs"]),
         shared=pairs(interface.get("shared", [])),
         compounds=compounds(interface.get("compounds", [])),
+        strings=strings(interface),
         opt_level=passes.options.opt_level,  # type: ignore[arg-type]
         libraries=tuple(str(find_library(library)) for library in registry.libraries(passes.target.name)),
         arena=passes.reports.get("arena", {}),

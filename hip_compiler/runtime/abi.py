@@ -100,6 +100,5 @@ Init = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p), ctypes.
 Compute = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(Io))
 Cleanup = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 LastError = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)
-MetadataJson = ctypes.CFUNCTYPE(ctypes.c_char_p)
 ArenaBytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 Trim = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

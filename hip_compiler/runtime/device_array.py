@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hip_compiler.errors import ErrorCode, HipCompilerError
-from hip_compiler.runtime.dlpack import DTYPE_CODES, read_capsule
+from hip_compiler.runtime.dlpack import DTYPE_CODES, Tensor, read_capsule
 from hip_compiler.runtime.outputs import row_major_strides
 
 CUDA, CUDA_HOST, ROCM, ROCM_HOST = 2, 3, 10, 11
@@ -98,16 +98,7 @@ class _Managed(ctypes.Structure):
     """`DLManagedTensor`."""
 
     _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
+        ("tensor", Tensor),
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
     ]
@@ -149,8 +140,8 @@ def _export(array: DeviceArray) -> object:
     extents = (ctypes.c_int64 * max(1, len(array.shape)))(*array.shape)
     steps = (ctypes.c_int64 * max(1, len(array.shape)))(*row_major_strides(array.shape))
     code, bits = DTYPE_CODES[array.dtype]
-    managed = _Managed(array.address, *array.device, len(array.shape), code, bits, 1, extents, steps, 0, None)
-    managed.deleter = ctypes.cast(_delete, ctypes.c_void_p)
+    tensor = Tensor(array.address, *array.device, len(array.shape), code, bits, 1, extents, steps, 0)
+    managed = _Managed(tensor, None, ctypes.cast(_delete, ctypes.c_void_p))
     address = ctypes.addressof(managed)
     _exported[address] = (managed, extents, steps, array)
     return _new(address, _NAME, _destroy)

@@ -40,7 +40,9 @@ DTYPE_CODES = {dtype: codes for codes, dtype in _DTYPES.items()}
 """Type code and bits of each element type."""
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
+    """`DLTensor`."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -130,7 +132,7 @@ def read_capsule(tensor: Any, name: str, stream: int | None = None) -> Exported:
         address = _capsule_pointer(capsule, b"dltensor")
     except (BufferError, RuntimeError, ValueError, TypeError) as error:
         raise _refused(name, f"does not export its memory: {error}", hint="pass a NumPy array") from error
-    view = _Tensor.from_address(address)
+    view = Tensor.from_address(address)
     dtype = _DTYPES.get((view.code, view.bits)) if view.lanes == 1 else None
     if dtype is None:
         raise _refused(name, f"has DLPack type code {view.code}, {view.bits} bits, {view.lanes} lanes")

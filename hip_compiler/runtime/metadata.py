@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from hip_compiler.dtypes import BY_NAME, BY_ONNX, DType
@@ -13,6 +13,7 @@ from hip_compiler.runtime.abi import ABI_VERSION, MAX_RANK
 from hip_compiler.runtime.cpu import OPT_LEVELS, OptLevel
 
 FORMAT = 1
+_STRING = BY_NAME["string"]
 DEVICE_FOLDER = "device/"
 HOST_RUNTIME = "host"
 """The runtime of this package that programs for the CPU need."""
@@ -66,6 +67,20 @@ class CompoundInfo:
         return f"{self.name}: {f'optional({kind})' if self.optional else kind}"
 
 
+@dataclass(frozen=True)
+class Strings:
+    """Strings of a model, which are int64 numbers in its program.
+
+    Attributes:
+        names: inputs and outputs of the program that hold such numbers.
+        vocabulary: texts that the model names; the number of each is its position. Any other text of a run has a number
+            from here on, the same wherever it stands.
+    """
+
+    names: tuple[str, ...] = ()
+    vocabulary: tuple[str, ...] = ()
+
+
 ValueInfo: TypeAlias = TensorInfo | CompoundInfo
 """What the user gives to a model, or gets from it."""
 
@@ -105,6 +120,7 @@ class Metadata:
         ops: how many operations of each kind the program has.
         shared: pairs of an input and an output that may be one buffer: the run appends to it in place.
         compounds: sequences and optionals, whose parts are among the inputs and outputs.
+        strings: which inputs and outputs are strings.
         model: the generated code; filled in when the artifact is published.
         runtime: the runtime that the target brings, or the name of the one of this package that it needs.
         plugins: bitcode of plugins, in link order; filled in when the artifact is published.
@@ -125,6 +141,7 @@ class Metadata:
     ops: Mapping[str, int] = field(default_factory=dict)
     shared: tuple[tuple[str, str], ...] = ()
     compounds: tuple[CompoundInfo, ...] = ()
+    strings: Strings = Strings()
     model: BitcodeFile = BitcodeFile("model.bc", "")
     runtime: BitcodeFile | str = HOST_RUNTIME
     plugins: tuple[BitcodeFile, ...] = ()
@@ -132,6 +149,12 @@ class Metadata:
     architectures: tuple[str, ...] = ()
     device: tuple[DataFile, ...] = ()
     abi_version: int = ABI_VERSION
+
+    def values_of(self, infos: Sequence[TensorInfo]) -> tuple[ValueInfo, ...]:
+        """The model's inputs or outputs, from the program's: one for all parts of a sequence, and strings as such."""
+        owners = {part: info for info in self.compounds for part in info.parts}
+        texts = [replace(info, dtype=_STRING) if info.name in self.strings.names else info for info in infos]
+        return tuple(dict.fromkeys(owners.get(info.name, info) for info in texts))
 
     @property
     def data_files(self) -> tuple[DataFile, ...]:
@@ -161,6 +184,8 @@ class Metadata:
             "ops": dict(self.ops),
             "shared": [list(pair) for pair in self.shared],
             "compounds": [_compound_to_json(info) for info in self.compounds],
+            "strings": list(self.strings.names),
+            "vocabulary": list(self.strings.vocabulary),
         }
         return json.dumps(document, indent=2) + "\n"
 
@@ -189,6 +214,7 @@ class Metadata:
                 ops=dict(document["ops"]),
                 shared=pairs(document.get("shared", [])),
                 compounds=compounds(document.get("compounds", [])),
+                strings=strings(document),
                 model=_bitcode(document["model"]),
                 runtime=runtime if isinstance(runtime, str) else _bitcode(runtime),
                 plugins=tuple(_bitcode(entry) for entry in document["plugins"]),
@@ -235,7 +261,7 @@ def compounds(entries: Sequence[Mapping[str, Any]]) -> tuple[CompoundInfo, ...]:
     found = []
     for entry in entries:
         shape = entry["shape"]
-        known = _tensor({**entry, "shape": shape or []})
+        known = _tensor({**entry, "shape": shape or []}, texts=True)
         found.append(
             CompoundInfo(
                 name=known.name,
@@ -249,16 +275,19 @@ def compounds(entries: Sequence[Mapping[str, Any]]) -> tuple[CompoundInfo, ...]:
     return tuple(found)
 
 
-def values_of(infos: Sequence[TensorInfo], compounds: Sequence[CompoundInfo]) -> tuple[ValueInfo, ...]:
-    """The inputs or outputs of a model, from those of its program: one for all parts of a sequence or an optional."""
-    owners = {part: info for info in compounds for part in info.parts}
-    return tuple(dict.fromkeys(owners.get(info.name, info) for info in infos))
+def strings(document: Mapping[str, Any]) -> Strings:
+    """Strings from JSON that may say nothing of them.
+
+    Raises:
+        TypeError: an entry of another form.
+    """
+    return Strings(_words(document.get("strings", [])), _words(document.get("vocabulary", [])))
 
 
-def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
+def _tensor(entry: Mapping[str, Any], *, texts: bool = False) -> TensorInfo:
     word = entry["dtype"]
     dtype = BY_ONNX.get(word) if isinstance(word, int) else BY_NAME.get(word)
-    if dtype is None or dtype.numpy is None:
+    if dtype is None or (dtype.numpy is None and not (texts and dtype is _STRING)):
         raise ValueError(f"{word!r} is not an element type")
     shape = tuple(entry["shape"])
     known = [extent for extent in shape if not isinstance(extent, str)]

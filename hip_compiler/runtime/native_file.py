@@ -144,7 +144,13 @@ def _read_index(path: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]
             content.seek(max(0, size - _TRAILER.size))
             end = content.read()
             if len(end) < _TRAILER.size or not end.endswith(MARK):
-                raise _damaged(path, "it does not end as one", "it is no native artifact of hip-compiler")
+                raise HipCompilerError(
+                    ErrorCode.ARTIFACT,
+                    "it is no native artifact of hip-compiler",
+                    where=str(path),
+                    why="it does not end as one",
+                    hint="'hip-compiler compile' makes one of a model, with --format native",
+                )
             start, length, _ = _TRAILER.unpack(end)
             if start + length + _TRAILER.size != size:
                 raise _damaged(path, "it has another length than its index says")

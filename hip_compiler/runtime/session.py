@@ -18,12 +18,12 @@ from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.runtime import abi
 from hip_compiler.runtime.artifact import Artifact
 from hip_compiler.runtime.binding import Binding
-from hip_compiler.runtime.compounds import pack_feeds, unpack_outputs
+from hip_compiler.runtime.compounds import Texts, pack_feeds, unpack_outputs
 from hip_compiler.runtime.device_array import DeviceArray
 from hip_compiler.runtime.device_binding import DeviceBinding
 from hip_compiler.runtime.feeds import check_extents, check_names, to_array
 from hip_compiler.runtime.load import load_folder, load_native, load_path
-from hip_compiler.runtime.metadata import Metadata, ValueInfo, values_of
+from hip_compiler.runtime.metadata import Metadata, ValueInfo
 from hip_compiler.runtime.native_file import NativeArtifact
 from hip_compiler.runtime.outputs import OutputAllocator, address_of, fill_tensor
 from hip_compiler.runtime.state import Placement
@@ -93,12 +93,12 @@ class Session:
     @property
     def inputs(self) -> tuple[ValueInfo, ...]:
         """Name and type of every input: tensors, whose string extents are symbols, sequences and optionals."""
-        return values_of(self.metadata.inputs, self.metadata.compounds)
+        return self.metadata.values_of(self.metadata.inputs)
 
     @property
     def outputs(self) -> tuple[ValueInfo, ...]:
         """Name and type of every output: tensors, whose string extents are symbols, sequences and optionals."""
-        return values_of(self.metadata.outputs, self.metadata.compounds)
+        return self.metadata.values_of(self.metadata.outputs)
 
     @property
     def metadata(self) -> Metadata:
@@ -118,21 +118,22 @@ class Session:
         Args:
             feeds: one array per input name: NumPy arrays, CPU tensors with `__dlpack__`, or (nested) numbers.
                 Element types must be the model's; nothing is cast. Extents must fit; each run may have others.
-                A sequence is a list of arrays; an optional may be None.
+                A sequence is a list of arrays; an optional may be None; strings are arrays or lists of `str`.
             outputs: arrays that receive outputs, by name: C-contiguous, of the output's type and shape. An array
                 that is also the feed which `metadata.shared` pairs with the output is updated in place.
 
         Returns:
             Every output by name, in the model's order: arrays, those of `outputs` the ones given; a list of arrays
-            for a sequence; None for an optional that holds nothing.
+            for a sequence; None for an optional that holds nothing; `object` arrays of `str` for strings.
 
         Raises:
             HipCompilerError: `HIPC0700`, when feeds or output arrays do not fit; `HIPC0701`, with the operator's
                 name, when an operator fails.
         """
-        if self.metadata.compounds:
-            packed = pack_feeds(feeds, self.inputs)
-            return unpack_outputs(self._run(packed, outputs), self.outputs)
+        if self.metadata.compounds or self.metadata.strings.names:
+            texts = Texts(self.metadata.strings)
+            packed = pack_feeds(feeds, self.inputs, texts)
+            return unpack_outputs(self._run(packed, outputs), self.outputs, texts)
         return self._run(feeds, outputs)
 
     def _run(self, feeds: Mapping[str, Any], outputs: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
 // Attention of many rows: tiles of queries times tiles of keys on the matrix units, the softmax rescaled as larger scores
-// turn up. A block has 64 rows that share a head of k and v: query heads of a group, position after position. A wave has 16
-// of them; their queries, scores, weights and sums stay in its registers. Keys and values pass through LDS, the next ones
-// on their way while these are used.
+// turn up. A block has rows that share a head of k and v: query heads of a group, position after position. A wave has 16 of
+// them, or 32; their queries, scores, weights and sums stay in its registers. Keys and values pass through LDS, the next
+// ones on their way while these are used.
 #include "hipc_attention.h"
 #include "hipc_row_tile.h"
 
@@ -9,7 +9,7 @@ using namespace hipc;
 
 namespace {
 
-constexpr int WAVES = 4, ROWS = 16 * WAVES, THREADS = WAVES * WAVE, PAD = 8, PART = 8;
+constexpr int WAVES = 4, THREADS = WAVES * WAVE, PAD = 8, PART = 8;
 #if defined(HIPC_NVIDIA)
 constexpr bool HAS_ROOM = true;
 #else
@@ -98,18 +98,67 @@ template <class T, int KEYS, int SIZE> struct Pair {
 
 // Scores as the softmax sees them, where more than a scale makes them. `own` is where a thread puts elements down, so that
 // one copy of the code does for all.
-DEVICE void finish_scores(const Attention &op, RowTile &scores, f32 (*own)[THREADS], i32 b,
-                          const Row (&rows)[RowTile::ROWS], i32 first_key) {
+DEVICE void finish_scores(const Attention &op, RowTile &scores, f32 (*own)[THREADS], i32 b, i32 kv_head, i32 first_row,
+                          i32 first_key) {
   UNROLL for (int i = 0; i < Tile::COUNT; i++) own[i][thread()] = scores.at[i];
   _Pragma("unroll 1") for (int i = 0; i < Tile::COUNT; i++) {
-    const Row &row = RowTile::slot(i) ? rows[RowTile::ROWS - 1] : rows[0];
+    Row row = row_of(op, b, kv_head, min(first_row + RowTile::row(RowTile::slot(i)), op.group * op.positions - 1));
     i32 key = first_key + RowTile::column(i);
     if (key < row.end) own[i][thread()] = score_of(op, own[i][thread()] * op.scale, b, row, key);
   }
   UNROLL for (int i = 0; i < Tile::COUNT; i++) scores.at[i] = own[i][thread()];
 }
 
-template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
+// Of a tile of rows: which keys they see, and what the softmax has found of them so far.
+struct Found {
+  i32 begin[RowTile::ROWS], end[RowTile::ROWS];
+  f32 greatest[RowTile::ROWS], total[RowTile::ROWS];
+};
+
+// What hides keys behind the rows' ends; `first_key` is that of the first tile.
+template <int TILES> DEVICE void hide(RowTile (&scores)[TILES], const Found &found, i32 first_key) {
+  UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+    i32 before = first_key + RowTile::column(0), from = found.begin[s] - before, to = found.end[s] - before;
+    UNROLL for (int j = 0; j < TILES; j++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++) {
+        i32 key = j * 16 + RowTile::column(i) - RowTile::column(0);
+        if (RowTile::slot(i) == s && (key < from || key >= to)) scores[j].at[i] = NOTHING;
+      }
+  }
+}
+
+// Scores become weights, and the sums so far are put in relation to the greatest score now.
+template <int TILES, int COLUMNS>
+DEVICE void weigh(RowTile (&scores)[TILES], RowTile (&sums)[COLUMNS], Found &found, f32 unit) {
+  f32 limit[RowTile::ROWS], added[RowTile::ROWS] = {}, before[RowTile::ROWS];
+  UNROLL for (int s = 0; s < RowTile::ROWS; s++) limit[s] = found.greatest[s];
+  UNROLL for (int j = 0; j < TILES; j++)
+    UNROLL for (int i = 0; i < Tile::COUNT; i++) limit[RowTile::slot(i)] = greater(limit[RowTile::slot(i)], scores[j].at[i]);
+  bool grew = false;
+  UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+    limit[s] = combine_row(limit[s], [](f32 a, f32 b) { return greater(a, b); });
+    f32 floor = limit[s] == NOTHING ? 0.0f : limit[s];
+    grew |= limit[s] != found.greatest[s];
+    before[s] = exp2_of((found.greatest[s] - floor) * unit);
+    found.greatest[s] = limit[s];
+    limit[s] = floor * unit;
+  }
+  UNROLL for (int j = 0; j < TILES; j++)
+    UNROLL for (int i = 0; i < Tile::COUNT; i++) {
+      f32 weight = exp2_of(__builtin_fmaf(scores[j].at[i], unit, -limit[RowTile::slot(i)]));
+      scores[j].at[i] = weight;
+      added[RowTile::slot(i)] += weight;
+    }
+  UNROLL for (int s = 0; s < RowTile::ROWS; s++) found.total[s] = found.total[s] * before[s] + added[s];
+  // Most keys of a long row exceed nothing.
+  if (any_lane(grew))
+    UNROLL for (int c = 0; c < COLUMNS; c++)
+      UNROLL for (int i = 0; i < Tile::COUNT; i++) sums[c].at[i] *= before[RowTile::slot(i)];
+}
+
+// A wave has TALL tiles of 16 rows: what it reads from LDS serves as often.
+template <class T, int SIZE, int TALL> DEVICE void prefill(const Attention &op) {
+  constexpr int WAVE_ROWS = 16 * TALL, ROWS = WAVE_ROWS * WAVES;
   // As many keys as registers and LDS hold.
   constexpr int KEYS = SIZE == 64 && HAS_ROOM ? 64 : 32, TILES = KEYS / 16, COLUMNS = SIZE / 16, WEIGHT_ROW = KEYS + PAD;
   using Cache = Pair<T, KEYS, SIZE>;
@@ -132,28 +181,31 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
     store<T, PART>(lds + BEHIND + r * (SIZE + PAD) + c, load<T, PART>(q + c));
   }
   barrier();
-  i32 strip = (i32)wave() * 16, last = all - 1;
-  Fragment<T> queries[COLUMNS];
-  UNROLL for (int d = 0; d < COLUMNS; d++)
-    queries[d] = load_fragment(lds + BEHIND + strip * (SIZE + PAD) + d * 16, SIZE + PAD);
+  i32 strip = (i32)wave() * WAVE_ROWS, last = all - 1;
+  Fragment<T> queries[TALL][COLUMNS];
+  UNROLL for (int t = 0; t < TALL; t++)
+    UNROLL for (int d = 0; d < COLUMNS; d++)
+      queries[t][d] = load_fragment(lds + BEHIND + (strip + t * 16) * (SIZE + PAD) + d * 16, SIZE + PAD);
   [[maybe_unused]] T *weights = lds + BEHIND + QUERIES + strip * WEIGHT_ROW;
   barrier();
 
   Row low = row_of(op, b, kv_head, min(first, last)), high = row_of(op, b, kv_head, min(first + ROWS - 1, last));
   i32 begin = (i32)min(low.begin, high.begin), end = (i32)max(low.end, high.end);
-  low = row_of(op, b, kv_head, min(first + strip, last)), high = row_of(op, b, kv_head, min(first + strip + 15, last));
+  low = row_of(op, b, kv_head, min(first + strip, last)), high = row_of(op, b, kv_head, min(first + strip + WAVE_ROWS - 1, last));
   i32 all_begin = (i32)max(low.begin, high.begin), all_end = (i32)min(low.end, high.end);  // keys that all rows of the wave see
-  Row rows[RowTile::ROWS];
-  f32 greatest[RowTile::ROWS], total[RowTile::ROWS];
-  UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
-    rows[s] = row_of(op, b, kv_head, min(first + strip + RowTile::row(s), last));
-    greatest[s] = NOTHING, total[s] = 0;
-  }
+  Found found[TALL];
+  UNROLL for (int t = 0; t < TALL; t++)
+    UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+      Row row = row_of(op, b, kv_head, min(first + strip + t * 16 + RowTile::row(s), last));
+      found[t].begin[s] = (i32)row.begin, found[t].end[s] = (i32)row.end;
+      found[t].greatest[s] = NOTHING, found[t].total[s] = 0;
+    }
   // Where nothing but the scale comes between a product and the softmax, that is part of the exponent.
   bool plain = !op.bias.data && op.softcap == 0 && op.scale > 0;
   f32 unit = plain ? op.scale * LOG2_E : LOG2_E;
-  RowTile sums[COLUMNS];
-  UNROLL for (int c = 0; c < COLUMNS; c++) sums[c].clear();
+  RowTile sums[TALL][COLUMNS];
+  UNROLL for (int t = 0; t < TALL; t++)
+    UNROLL for (int c = 0; c < COLUMNS; c++) sums[t][c].clear();
 
   Cache cache;
   cache.k = (const T *)op.k.data + op.k.first + b * op.k.batch_stride + kv_head * op.k.head_stride;
@@ -165,86 +217,71 @@ template <class T, int SIZE> DEVICE void prefill(const Attention &op) {
     Cache now = cache;
     if (base + KEYS < end) cache.fetch(base + KEYS);
 
-    RowTile scores[TILES];
-    UNROLL for (int j = 0; j < TILES; j++) scores[j].clear();
+    RowTile scores[TALL][TILES];
+    UNROLL for (int t = 0; t < TALL; t++)
+      UNROLL for (int j = 0; j < TILES; j++) scores[t][j].clear();
     Fragment<T> part[2][TILES];
     UNROLL for (int j = 0; j < TILES; j++) part[0][j] = now.key_fragment(j, 0);
     UNROLL for (int d = 0; d < COLUMNS; d++) {
       if (d + 1 < COLUMNS)
         UNROLL for (int j = 0; j < TILES; j++) part[(d + 1) % 2][j] = now.key_fragment(j, d + 1);
-      UNROLL for (int j = 0; j < TILES; j++) multiply_rows<T>(scores[j], queries[d], part[d % 2][j]);
+      UNROLL for (int j = 0; j < TILES; j++)
+        UNROLL for (int t = 0; t < TALL; t++) multiply_rows<T>(scores[t][j], queries[t][d], part[d % 2][j]);
       keep_order();
     }
     if (!plain)
-      UNROLL for (int j = 0; j < TILES; j++) finish_scores(op, scores[j], shown, b, rows, base + j * 16);
-    if (base < all_begin || base + KEYS > all_end) {
-      UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
-        i32 before = base + RowTile::column(0), from = (i32)rows[s].begin - before, to = (i32)rows[s].end - before;
+      UNROLL for (int t = 0; t < TALL; t++)
         UNROLL for (int j = 0; j < TILES; j++)
-          UNROLL for (int i = 0; i < Tile::COUNT; i++) {
-            i32 key = j * 16 + RowTile::column(i) - RowTile::column(0);
-            if (RowTile::slot(i) == s && (key < from || key >= to)) scores[j].at[i] = NOTHING;
-          }
-      }
-    }
+          finish_scores(op, scores[t][j], shown, b, kv_head, first + strip + t * 16, base + j * 16);
+    if (base < all_begin || base + KEYS > all_end)
+      UNROLL for (int t = 0; t < TALL; t++) hide(scores[t], found[t], base);
     keep_order();
-    f32 limit[RowTile::ROWS], added[RowTile::ROWS] = {}, before[RowTile::ROWS];
-    UNROLL for (int s = 0; s < RowTile::ROWS; s++) limit[s] = greatest[s];
-    UNROLL for (int j = 0; j < TILES; j++)
-      UNROLL for (int i = 0; i < Tile::COUNT; i++) limit[RowTile::slot(i)] = greater(limit[RowTile::slot(i)], scores[j].at[i]);
-    bool grew = false;
-    UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
-      limit[s] = combine_row(limit[s], [](f32 a, f32 b) { return greater(a, b); });
-      f32 floor = limit[s] == NOTHING ? 0.0f : limit[s];
-      grew |= limit[s] != greatest[s];
-      before[s] = exp2_of((greatest[s] - floor) * unit);
-      greatest[s] = limit[s];
-      limit[s] = floor * unit;
-    }
-    UNROLL for (int j = 0; j < TILES; j++)
-      UNROLL for (int i = 0; i < Tile::COUNT; i++) {
-        f32 weight = exp2_of(__builtin_fmaf(scores[j].at[i], unit, -limit[RowTile::slot(i)]));
-        scores[j].at[i] = weight;
-        added[RowTile::slot(i)] += weight;
-      }
-    UNROLL for (int s = 0; s < RowTile::ROWS; s++) total[s] = total[s] * before[s] + added[s];
-    // Most keys of a long row exceed nothing.
-    if (any_lane(grew))
-      UNROLL for (int c = 0; c < COLUMNS; c++)
-        UNROLL for (int i = 0; i < Tile::COUNT; i++) sums[c].at[i] *= before[RowTile::slot(i)];
+    UNROLL for (int t = 0; t < TALL; t++) weigh(scores[t], sums[t], found[t], unit);
     UNROLL for (int j = 0; j < TILES; j++) {
       keep_order();
-      Fragment<T> own = as_fragment(scores[j], weights + j * 16, WEIGHT_ROW);
+      Fragment<T> own[TALL];
+      UNROLL for (int t = 0; t < TALL; t++) own[t] = as_fragment(scores[t][j], weights + j * 16, WEIGHT_ROW);
       Fragment<T> part[2] = {now.value_fragment(0, j)};
       UNROLL for (int c = 0; c < COLUMNS; c++) {
         if (c + 1 < COLUMNS) part[(c + 1) % 2] = now.value_fragment(c + 1, j);
-        multiply_rows<T>(sums[c], own, part[c % 2]);
+        UNROLL for (int t = 0; t < TALL; t++) multiply_rows<T>(sums[t][c], own[t], part[c % 2]);
         keep_order();
       }
     }
   }
 
   keep_order();
-  UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
-    f32 all_weights = combine_row(total[s], [](f32 a, f32 b) { return a + b; });
-    if (first + strip + RowTile::row(s) >= all) continue;
-    T *y = result_of<T>(op, rows[s], b);
-    f32 scale = scale_of(op, rows[s], greatest[s] == NOTHING ? NOTHING : greatest[s] * (unit / LOG2_E), all_weights);
-    constexpr int STEP = RowTile::NEIGHBOURS;
-    UNROLL for (int c = 0; c < COLUMNS; c++)
-      UNROLL for (int i = 0; i < Tile::COUNT; i += STEP) {
-        if (RowTile::slot(i) != s) continue;
-        Vector<T, STEP> out;
-        UNROLL for (int e = 0; e < STEP; e++) out[e] = narrow<T>(sums[c].at[i + e] * scale);
-        store<T, STEP>(y + c * 16 + RowTile::column(i), out);
-      }
-  }
+  UNROLL for (int t = 0; t < TALL; t++)
+    UNROLL for (int s = 0; s < RowTile::ROWS; s++) {
+      f32 all_weights = combine_row(found[t].total[s], [](f32 a, f32 b) { return a + b; }), greatest = found[t].greatest[s];
+      i32 number = first + strip + t * 16 + RowTile::row(s);
+      if (number >= all) continue;
+      Row row = row_of(op, b, kv_head, number);
+      T *y = result_of<T>(op, row, b);
+      f32 scale = scale_of(op, row, greatest == NOTHING ? NOTHING : greatest * (unit / LOG2_E), all_weights);
+      constexpr int STEP = RowTile::NEIGHBOURS;
+      UNROLL for (int c = 0; c < COLUMNS; c++)
+        UNROLL for (int i = 0; i < Tile::COUNT; i += STEP) {
+          if (RowTile::slot(i) != s) continue;
+          Vector<T, STEP> out;
+          UNROLL for (int e = 0; e < STEP; e++) out[e] = narrow<T>(sums[t][c].at[i + e] * scale);
+          store<T, STEP>(y + c * 16 + RowTile::column(i), out);
+        }
+    }
 }
 
 } // namespace
 
-// Grid: 1, batch * kv heads, tiles of 64 rows; blocks of four waves.
+// Grid: 1, batch * kv heads, tiles of ROWS rows; blocks of four waves.
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64>(op); }                      \
-  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128>(op); }
+  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s64_##WORD(Attention op) { prefill<T, 64, 1>(op); }                   \
+  KERNEL_OF_BLOCKS(THREADS, 3) attention_prefill_s128_##WORD(Attention op) { prefill<T, 128, 1>(op); }
 DEFINE(f16, f16) DEFINE(bf16, bf16)
+#undef DEFINE
+// For more tiles than there are places for blocks. AMD's registers do not hold so many rows.
+#if defined(HIPC_NVIDIA)
+#define DEFINE(WORD, T)                                                                                                \
+  KERNEL_OF_BLOCKS(THREADS, 2) attention_prefill_tall_s64_##WORD(Attention op) { prefill<T, 64, 2>(op); }              \
+  KERNEL_OF_BLOCKS(THREADS, 2) attention_prefill_tall_s128_##WORD(Attention op) { prefill<T, 128, 2>(op); }
+DEFINE(f16, f16) DEFINE(bf16, bf16)
+#endif

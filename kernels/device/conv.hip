@@ -34,28 +34,27 @@ template <class T> struct Columns {
     at = (u32)(offset + (d * w.in[1] + h) * w.in[2] + c);
     return (u32)(start[0] + d) < (u32)w.in[0] && (u32)(start[1] + h) < (u32)w.in[1] && (u32)(start[2] + c) < (u32)w.in[2];
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
-    put_columns(tile, value);
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Fetched<T> &fetched) const {
+    put_columns(tile, fetched.arrived());
   }
 };
 
 // The depth is channel after channel of the window's taps.
 template <class T> struct Gathered : Columns<T> {
   using Columns<T>::Columns;
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64, i64 first_depth, i64 end_depth) const {
+  __attribute__((device, always_inline)) Fetched<T> fetch(i64, i64 first_depth, i64 end_depth) const {
     const Conv &conv = this->conv;
-    Vector<T, EACH> value;
+    Fetched<T> fetched;
     u32 depth = (u32)first_depth + (u32)depth_of_wave(), channel = depth / (u32)conv.taps, at;
     Place k = place_in(conv.window.kernel, depth - channel * (u32)conv.taps);
     const T *from = this->x + (i64)channel * conv.in_size;
     UNROLL for (int i = 0; i < EACH; i++) {
       bool inside = this->find(k, at) && depth + i < (u64)end_depth;
-      // What is outside reads the first element instead: loads need no branches.
-      T found = *(inside ? from + at : this->x);
-      value[i] = inside ? found : (T)0.0f;
+      // What is outside reads the first element instead.
+      fetched.set(i, *(inside ? from + at : this->x), inside);
       if (advance(k, conv.window.kernel)) from += conv.in_size;
     }
-    return value;
+    return fetched;
   }
 };
 
@@ -66,9 +65,9 @@ template <class T> struct ByTaps : Columns<T> {
 
   __attribute__((device, always_inline)) ByTaps(const T *from, const Conv &product, i64 first_column)
       : Columns<T>(from, product, first_column), tap{}, channel(depth_of_wave()) {}
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64, i64 first_depth, i64 end_depth) const {
+  __attribute__((device, always_inline)) Fetched<T> fetch(i64, i64 first_depth, i64 end_depth) const {
     const Conv &conv = this->conv;
-    Vector<T, EACH> value;
+    Fetched<T> fetched;
     for (i32 all = ceil_div(conv.channels, EACH) * EACH; channel >= all; channel -= all) advance(tap, conv.window.kernel);
     u32 at;
     bool inside = this->find(tap, at) && first_depth + depth_of_wave() < end_depth;
@@ -76,12 +75,11 @@ template <class T> struct ByTaps : Columns<T> {
     at = inside ? at : 0;
     const T *from = this->x + (i64)channel * conv.in_size;
     UNROLL for (int i = 0; i < EACH; i++) {
-      // Of channels that do not exist the first one is read instead.
-      T found = (i < left ? from + (i64)i * conv.in_size : this->x)[at];
-      value[i] = inside && i < left ? found : (T)0.0f;
+      // Of channels that do not exist the last one is read instead.
+      fetched.set(i, (from + (i64)min(i, left - 1) * conv.in_size)[at], inside && i < left);
     }
     channel += DEPTH;
-    return value;
+    return fetched;
   }
 };
 
@@ -146,10 +144,10 @@ DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &conv, Epilogue
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) conv_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                     \
+  KERNEL_OF_BLOCKS(256, 2) conv_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                     \
     conv_tiles<T, Gathered<T>>(x, w, y, conv, epilogue, depth);                                                        \
   }                                                                                                                    \
-  KERNEL(256) conv_taps_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                \
+  KERNEL_OF_BLOCKS(256, 3) conv_taps_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                \
     conv_tiles<T, ByTaps<T>>(x, w, y, conv, epilogue, depth);                                                          \
   }
 HIPC_FLOATS(DEFINE)

@@ -58,8 +58,8 @@ template <class T> struct Weights {
   const Phase &phase;
   i32 size;  // taps of the whole window
 
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64 first_row, i64 first_depth, i64 end_depth) const {
-    Vector<T, EACH> value;
+  __attribute__((device, always_inline)) Fetched<T> fetch(i64 first_row, i64 first_depth, i64 end_depth) const {
+    Fetched<T> fetched;
     i64 row = first_row + tile_row(), depth = first_depth + tile_depth();
     Counts counts = counts_of(phase);
     u32 taps = (u32)max(phase.taps(), 1), channel = (u32)depth / taps;
@@ -68,13 +68,14 @@ template <class T> struct Weights {
       i32 k[3];
       for (int axis = 0; axis < 3; axis++) k[axis] = phase.axis[axis].first + n.at[axis] * phase.axis[axis].step;
       i64 at = ((i64)channel * conv.filters + row) * size + (k[0] * conv.kernel[1] + k[1]) * conv.kernel[2] + k[2];
-      value[i] = row < conv.filters && depth + i < end_depth ? w[at] : (T)0.0f;
+      bool there = row < conv.filters && depth + i < end_depth;
+      fetched.set(i, w[there ? at : 0], there);
       if (advance(n, counts.at)) channel++;
     }
-    return value;
+    return fetched;
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
-    put_along_depth(tile, value);
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Fetched<T> &fetched) const {
+    put_along_depth(tile, fetched.arrived());
   }
 };
 
@@ -101,8 +102,8 @@ template <class T> struct Gathered {
     // Nothing is inside of a cell that does not exist.
     if (column >= phase.cells()) start[0] = -0x40000000;
   }
-  __attribute__((device, always_inline)) Vector<T, EACH> fetch(i64, i64 first_depth, i64 end_depth) const {
-    Vector<T, EACH> value;
+  __attribute__((device, always_inline)) Fetched<T> fetch(i64, i64 first_depth, i64 end_depth) const {
+    Fetched<T> fetched;
     Counts counts = counts_of(phase);
     u32 depth = (u32)first_depth + (u32)depth_of_wave(), taps = (u32)max(phase.taps(), 1), channel = depth / taps;
     Place n = place_in(counts.at, depth - channel * taps);
@@ -110,15 +111,14 @@ template <class T> struct Gathered {
     UNROLL for (int i = 0; i < EACH; i++) {
       i32 d = start[0] - n.at[0] * step[0], h = start[1] - n.at[1] * step[1], c = start[2] - n.at[2] * step[2];
       bool inside = depth + i < (u64)end_depth && (u32)d < (u32)conv.in[0] && (u32)h < (u32)conv.in[1] && (u32)c < (u32)conv.in[2];
-      // What is outside reads the first element instead: loads need no branches.
-      T found = *(inside ? from + ((d * conv.in[1] + h) * conv.in[2] + c) : x);
-      value[i] = inside ? found : (T)0.0f;
+      // What is outside reads the first element instead.
+      fetched.set(i, *(inside ? from + ((d * conv.in[1] + h) * conv.in[2] + c) : x), inside);
       if (advance(n, counts.at)) from += in_size;
     }
-    return value;
+    return fetched;
   }
-  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Vector<T, EACH> &value) const {
-    put_columns(tile, value);
+  __attribute__((device, always_inline)) void put(T (*tile)[PITCH<T>], const Fetched<T> &fetched) const {
+    put_columns(tile, fetched.arrived());
   }
 };
 
@@ -187,7 +187,7 @@ template <class T> DEVICE void conv_transpose_direct(const T *x, const T *w, con
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL(256) conv_transpose_##WORD(const T *x, const T *w, const T *bias, T *y, TransposedWindow conv) {              \
+  KERNEL_OF_BLOCKS(256, 2) conv_transpose_##WORD(const T *x, const T *w, const T *bias, T *y, TransposedWindow conv) {              \
     conv_transpose_tiles<T>(x, w, bias, y, conv);                                                                      \
   }
 HIPC_FLOATS(DEFINE)

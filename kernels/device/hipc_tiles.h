@@ -11,6 +11,23 @@ constexpr int EACH = TILE * DEPTH / TILE_THREADS;
 // From a row of LDS to the next: 16 bytes more than a row has keep them off each other's banks.
 template <class T> constexpr int PITCH = DEPTH + LANE_VECTOR<T>;
 
+// Elements on their way. Those that are not wanted become zeros when they go into LDS; they were read from some place that
+// exists, so that loads neither need branches nor wait for each other.
+template <class T> struct Fetched {
+  Vector<T, EACH> value;
+  u32 wanted = 0;  // a bit for each
+
+  __attribute__((device, always_inline)) void set(int i, T element, bool is_wanted) {
+    value[i] = element;
+    wanted |= (u32)is_wanted << i;
+  }
+  __attribute__((device, always_inline)) Vector<T, EACH> arrived() const {
+    Vector<T, EACH> all;
+    UNROLL for (int i = 0; i < EACH; i++) all[i] = wanted >> i & 1 ? value[i] : (T)0.0f;
+    return all;
+  }
+};
+
 // Where a thread's elements lie in a tile when they follow each other along the depth.
 DEVICE int tile_row() { return (int)thread() / (DEPTH / EACH); }
 DEVICE int tile_depth() { return (int)thread() % (DEPTH / EACH) * EACH; }

@@ -16,7 +16,7 @@ HIPC_EXPORT int32_t hipc_pairwise_scores(hipc_context *context, const hipc_tenso
     return hipc_error(context, HIPC_ERROR_SHAPE, "%s: shapes of the operands do not fit", op);
   PairwiseMachine machine{data<const float>(coefficients), data<const float>(offsets), data<const int64_t>(starts), classes, vectors};
   for (int64_t c = 0; c < classes; c++)
-    if (machine.starts[c] < 0 || machine.starts[c + 1] < machine.starts[c] || machine.starts[c + 1] > vectors)
+    if (!has_vectors(machine, c))
       return hipc_error(context, HIPC_ERROR_INDEX, "%s: class %lld has vectors that are not there", op, (long long)c);
   const float *from = data<float>(values);
   float *to = data<float>(scores);

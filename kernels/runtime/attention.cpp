@@ -8,8 +8,13 @@ using namespace hipc;
 namespace {
 
 constexpr const char *OP = "attention";
-constexpr int64_t PART = 8, SPLIT_KEYS = 64, TILE_ROWS = 4, TALL_ROWS = 64, TALL_WAVES = 4;
+constexpr int64_t PART = 8, SPLIT_KEYS = 64, TILE_ROWS = 4, PREFILL_ROWS = 64, PREFILL_WAVES = 4;
 constexpr uint32_t BLOCK = 128;
+#if defined(HIPC_PLATFORM_NVIDIA)
+constexpr bool HAS_TALL_ROWS = true;
+#else
+constexpr bool HAS_TALL_ROWS = false;
+#endif
 
 HeadsArgument argument(const Heads &heads) {
   return {heads.data, heads.first, heads.batch_stride, heads.head_stride, heads.position_stride};
@@ -68,11 +73,14 @@ int32_t run(hipc_context *context, AttentionArguments &op, int64_t batch, int32_
   int64_t tile = all < TILE_ROWS ? 1 : TILE_ROWS, tiles = ceil_div(all, tile), heads = batch * op.kv_heads;
   int64_t wanted = ceil_div((int64_t)compute_units(context), tiles * heads);
   if (fits_matrix_unit(op, all, dtype)) {
+    // Twice as many rows a block where that leaves two blocks for every compute unit.
+    bool tall = HAS_TALL_ROWS && heads * ceil_div(all, 2 * PREFILL_ROWS) >= 2 * (int64_t)compute_units(context);
     Launch grid;
-    grid.grid[1] = (uint32_t)heads, grid.grid[2] = (uint32_t)ceil_div(all, TALL_ROWS);
-    grid.block[0] = (uint32_t)(TALL_WAVES * wave_size(context));
-    if (heads <= 0xffff && grid.grid[2] <= 0xffff)
-      return launch(context, kernel_name(op.size == 64 ? "attention_prefill_s64" : "attention_prefill_s128", dtype), grid, op);
+    grid.grid[1] = (uint32_t)heads, grid.grid[2] = (uint32_t)ceil_div(all, tall ? 2 * PREFILL_ROWS : PREFILL_ROWS);
+    grid.block[0] = (uint32_t)(PREFILL_WAVES * wave_size(context));
+    KernelName family("attention_prefill");
+    family.append(tall ? "_tall" : "").append(op.size == 64 ? "_s64" : "_s128");
+    if (heads <= 0xffff && grid.grid[2] <= 0xffff) return launch(context, kernel_name(family, dtype), grid, op);
   }
   op.lanes = (int32_t)lanes, op.rows = (int32_t)(heads * all);
   op.splits = (int32_t)max<int64_t>(1, min(wanted, ceil_div(op.capacity, SPLIT_KEYS)));

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 import hip_compiler
 from benchmarks.disputed import DISPUTED
+from tests.node_cases import node_cases
 
 RANDOM = {"Bernoulli", "Dropout", "RandomUniformLike"}
 
@@ -52,11 +52,7 @@ def is_a_draw(case: Any) -> None:
 
 def test_every_disputed_case_is_random_or_farther_from_the_truth_than_ours() -> None:
     """One test, as making ONNX's cases takes longer than all that follows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ONNX computes some of its cases with overflows, as they are meant to
-        from onnx.backend.test.loader import load_model_tests
-
-        known: dict[str, Any] = {case.name: case for case in load_model_tests(kind="node")}
+    known: dict[str, Any] = {case.name: case for case in node_cases()}
     computed = 0
     for name in DISPUTED:
         case = known[name]

@@ -38,6 +38,7 @@ EXAMPLES: dict[tuple[str, str], Example] = {
     ("", "RandomUniform"): ([], {"shape": [2, 3]}),
     ("", "RandomUniformLike"): (["float[2,3]"], {}),
     ("", "SimplifiedLayerNormalization"): (["float[2,4]", "float[4]"], {}),
+    (ML, "CategoryMapper"): (["int64[3]=1"], {"cats_strings": ["a", "b"], "cats_int64s": [0, 1]}),
     (ML, "FeatureVectorizer"): (["float[2,1]", "float[2,2]"], {"inputdimensions": [1, 2]}),
     (ML, "Imputer"): (["float[2,3]"], {"imputed_value_floats": [1.0], "replaced_value_float": 0.5}),
     (ML, "LabelEncoder"): (["int64[3]=1"], {"keys_int64s": [0, 1], "values_int64s": [5, 7]}),

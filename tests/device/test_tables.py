@@ -11,7 +11,7 @@ from tests.device.machine import ARCHITECTURES
 from tests.device.operators import FLOATS, MakeHip, call, check
 from tests.gpu_runtime.harness import RunError
 
-TABLES, NORM, SAMPLING = ("tables",), ("local_norm",), ("sampling",)
+TABLES, PAIRWISE, NORM, SAMPLING = ("tables",), ("pairwise",), ("local_norm",), ("sampling",)
 INDEX = "value that is used as an index"
 
 
@@ -76,6 +76,24 @@ def test_a_tree_that_points_outside(make_hip: MakeHip) -> None:
         tables[0][0, column] = value
         with pytest.raises(RunError, match=INDEX):
             call(make_hip, "gfx1151", TABLES, "hipc_tree_ensemble", [x, *tables], [((3, 2), np.float32)], 0)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_pairs_of_classes(make_hip: MakeHip, classes: int) -> None:
+    """Scores of pairs, winners and coupled probabilities; one class has no vectors."""
+    starts, pairs = np.array([0, 3, 3, 5, 8, 9][: classes + 1], np.int64), classes * (classes - 1) // 2
+    inputs = [draw((7, 9), np.float32), draw((classes - 1, 9), np.float32, 2), starts, draw(pairs, np.float32, 3) / 8]
+    outputs = [((7, pairs), np.float32), ((7,), np.int64)]
+    scores, winners = check(make_hip, "gfx1151", PAIRWISE, "hipc_pairwise_scores", inputs, outputs)
+    assert len(np.unique(winners)) > 1
+    sigmoids = [-np.abs(draw(pairs, np.float32, 4)), draw(pairs, np.float32, 5)]
+    coupled = check(
+        make_hip, "gfx1151", PAIRWISE, "hipc_pairwise_coupling", [scores, *sigmoids], [((7, classes), np.float32)]
+    )
+    np.testing.assert_allclose(coupled[0].sum(1), 1, rtol=1e-5)
+    starts[1] = 12
+    with pytest.raises(RunError, match=INDEX):
+        call(make_hip, "gfx1151", PAIRWISE, "hipc_pairwise_scores", inputs, outputs)
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, np.float64])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,10 +31,16 @@ class Device:
 
     def load(self, image: bytes) -> Module:
         """Load a code object made for this device, or for a generic target that covers it."""
-        code = codeobject.read(image)
-        if self.architecture != code.architecture and self.architecture not in _COVERS.get(code.architecture, ()):
-            raise EmulationError(f"code for {code.architecture} on a {self.architecture}")
-        return Module(self.architecture, code)
+        return _load(self.architecture, image)
+
+
+# One module for all who load the same code: nothing changes it, and what is decoded once stays decoded.
+@lru_cache(maxsize=32)
+def _load(architecture: str, image: bytes) -> Module:
+    code = codeobject.read(image)
+    if architecture != code.architecture and architecture not in _COVERS.get(code.architecture, ()):
+        raise EmulationError(f"code for {code.architecture} on a {architecture}")
+    return Module(architecture, code)
 
 
 class Module:

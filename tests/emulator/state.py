@@ -10,7 +10,6 @@ from tests.emulator import numeric
 from tests.emulator.memory import POISON, DeviceMemory, LocalMemory
 
 VCC, M0_CDNA, NULL, M0_RDNA, EXEC = 106, 124, 124, 125, 126
-_FIRST_TTMP = 108
 _INLINE = {
     240: 0.5, 241: -0.5, 242: 1.0, 243: -1.0, 244: 2.0, 245: -2.0, 246: 4.0, 247: -4.0, 248: 1 / (2 * np.pi),
 }  # fmt: skip

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +18,14 @@ from hip_compiler.core.passes.base import PassContext
 from hip_compiler.core.passes.simplify_onnx import SimplifyOnnx
 from hip_compiler.errors import ErrorCode, HipCompilerError
 from hip_compiler.registry.contributions import TargetContribution
+from tests.node_cases import node_cases
 
 NO_TARGET = TargetContribution("none", "no target", Path)
 
 
-@lru_cache
-def cases() -> list[Any]:
-    with warnings.catch_warnings():
-        # ONNX computes some of its cases with overflows and divisions by zero, as they are meant to.
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.loader import load_model_tests
-
-        return list(load_model_tests(kind="node"))
-
-
 def test_every_case_imports_and_fits_its_schema(context: Any) -> None:
     refused: Counter[ErrorCode] = Counter()
-    for case in cases():
+    for case in node_cases():
         pool = ConstantPool()
         try:
             module = import_model(case.model, context, pool)
@@ -52,7 +41,7 @@ def test_every_case_imports_and_fits_its_schema(context: Any) -> None:
 
 def test_folding_agrees_with_the_expected_outputs(context: Any) -> None:
     folded: Counter[str] = Counter()
-    for case in cases():
+    for case in node_cases():
         values = [*case.data_sets[0][0], *case.data_sets[0][1]]
         arrays = [array for array in map(_array, values) if array is not None]
         count = len(case.model.graph.input)

@@ -43,7 +43,7 @@ def expected(op: str, *arrays: np.ndarray) -> np.ndarray:
         return result if result.dtype == np.bool_ else result.astype(arrays[0].dtype)
 
 
-@budget(40)
+@budget(24)
 @given(shapes=broadcast(), seed=st.integers(0, 2**31))
 def test_two_operands(shapes: tuple[tuple[int, int], tuple[int, int]], seed: int) -> None:
     x, y = floats(shapes[0], seed), floats(shapes[1], seed + 1)
@@ -52,7 +52,7 @@ def test_two_operands(shapes: tuple[tuple[int, int], tuple[int, int]], seed: int
         same(found[f"{op}_"], expected(op, x, y), op)
 
 
-@budget(40)
+@budget(24)
 @given(shape=st.tuples(extents, extents), seed=st.integers(0, 2**31))
 def test_one_operand(shape: tuple[int, int], seed: int) -> None:
     x = floats(shape, seed)
@@ -76,7 +76,7 @@ def test_integers_wrap_around(dtype: str) -> None:
     holds()
 
 
-@budget(30)
+@budget(20)
 @given(shape=st.tuples(extents, extents), seed=st.integers(0, 2**31))
 def test_signs_of_zero_stay(shape: tuple[int, int], seed: int) -> None:
     x = floats(shape, seed)

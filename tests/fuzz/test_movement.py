@@ -14,7 +14,7 @@ seeds = st.integers(0, 2**31)
 some = extents.filter(bool)
 
 
-@budget(60)
+@budget(30)
 @given(shape=shapes, seed=seeds, data=st.data())
 def test_slices_with_run_time_bounds_and_steps(shape: tuple[int, int, int], seed: int, data: st.DataObject) -> None:
     text = """g (float[A,B,C] x, int64[2] starts, int64[2] ends, int64[2] steps) => (float[P,B,Q] y) {
@@ -31,7 +31,7 @@ def test_slices_with_run_time_bounds_and_steps(shape: tuple[int, int, int], seed
     same(session(text).run({"x": x, **drawn})["y"], wanted, "Slice")
 
 
-@budget(40)
+@budget(24)
 @given(shape=st.tuples(some, some, extents), seed=seeds, count=extents)
 def test_gathers_with_positions_from_the_end(shape: tuple[int, int, int], seed: int, count: int) -> None:
     text = """g (float[A,B,C] x, int64[N] at, int64[A,M,C] each) => (float[A,N,C] y, float[A,M,C] z, float[N,B,C] w) {
@@ -49,7 +49,7 @@ def test_gathers_with_positions_from_the_end(shape: tuple[int, int, int], seed: 
     same_as_reference(text, {"x": floats(shape, seed), "at": at, "each": each})
 
 
-@budget(40)
+@budget(24)
 @given(shape=st.tuples(some, some), seed=seeds, count=st.integers(0, 3))
 def test_scatters(shape: tuple[int, int], seed: int, count: int) -> None:
     text = """g (float[A,B] x, int64[A,N] at, float[A,N] u) => (float[A,B] y, float[A,B] z) {
@@ -62,7 +62,7 @@ def test_scatters(shape: tuple[int, int], seed: int, count: int) -> None:
     same_as_reference(text, {"x": floats(shape, seed, special=False), "at": at.astype(np.int64), "u": updates})
 
 
-@budget(40)
+@budget(24)
 @given(shape=shapes, seed=seeds, repeats=st.tuples(*[st.integers(0, 3)] * 3))
 def test_copies(shape: tuple[int, int, int], seed: int, repeats: tuple[int, int, int]) -> None:
     text = """g (float[A,B,C] x, float[A,D,C] other, int64[3] r) => (
@@ -83,7 +83,7 @@ def test_copies(shape: tuple[int, int, int], seed: int, repeats: tuple[int, int,
 def test_pads(mode: str) -> None:
     text = f"""g (float[A,B] x, int64[4] p) => (float[P,Q] y) {{ y = Pad <mode = "{mode}"> (x, p) }}"""
 
-    @budget(25)
+    @budget(16)
     @given(shape=st.tuples(some, some), seed=seeds, data=st.data())
     def holds(shape: tuple[int, int], seed: int, data: st.DataObject) -> None:
         # A reflection does not repeat the edge; wrapping by less than the extent is one NumPy and ONNX agree on.
@@ -94,7 +94,7 @@ def test_pads(mode: str) -> None:
     holds()
 
 
-@budget(40)
+@budget(24)
 @given(shape=st.tuples(extents, extents), seed=seeds, target=extents)
 def test_expansion_and_choice(shape: tuple[int, int], seed: int, target: int) -> None:
     text = """g (float[A,1] x, bool[A,B] c, float[B] z, int64[2] s) => (float[P,Q] y, float[A,B] w) {
@@ -111,7 +111,7 @@ def test_expansion_and_choice(shape: tuple[int, int], seed: int, target: int) ->
     same_as_reference(text, feeds)
 
 
-@budget(30)
+@budget(20)
 @given(shape=st.tuples(some, some), seed=seeds, exclusive=st.booleans(), reverse=st.booleans())
 def test_running_sums(shape: tuple[int, int], seed: int, exclusive: bool, reverse: bool) -> None:
     text = f"""g (float[A,B] x) => (float[A,B] y) {{
@@ -121,7 +121,7 @@ def test_running_sums(shape: tuple[int, int], seed: int, exclusive: bool, revers
     same_as_reference(text, {"x": np.round(floats(shape, seed, special=False))})
 
 
-@budget(30)
+@budget(20)
 @given(shape=st.tuples(extents, some), seed=seeds, data=st.data())
 def test_the_largest_in_order(shape: tuple[int, int], seed: int, data: st.DataObject) -> None:
     text = """g (float[A,B] x, int64[1] k) => (float[A,K] y, int64[A,K] at) { y, at = TopK <axis = -1> (x, k) }"""

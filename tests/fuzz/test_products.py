@@ -16,7 +16,7 @@ seeds = st.integers(0, 2**31)
 some = extents.filter(bool)
 
 
-@budget(60)
+@budget(30)
 @given(batch=extents, m=extents, n=extents, k=extents, seed=seeds, left=st.booleans(), right=st.booleans())
 def test_products_broadcast_their_batches(
     batch: int, m: int, n: int, k: int, seed: int, left: bool, right: bool
@@ -36,7 +36,7 @@ def test_products_broadcast_their_batches(
         same(found[name], wanted, name, atol=4e-5)
 
 
-@budget(40)
+@budget(24)
 @given(m=some, n=extents, k=extents, seed=seeds, flip=st.tuples(st.booleans(), st.booleans()))
 def test_gemm(m: int, n: int, k: int, seed: int, flip: tuple[bool, bool]) -> None:
     shapes = ("K,M" if flip[0] else "M,K", "N,K" if flip[1] else "K,N")
@@ -140,7 +140,7 @@ def test_pools(op: str, window: str) -> None:
     holds()
 
 
-@budget(40)
+@budget(24)
 @given(rows=extents, columns=some, seed=seeds)
 def test_norms(rows: int, columns: int, seed: int) -> None:
     text = """g (float[A,B] x, float[B] s, float[B] b) => (float[A,B] y, float[A,B] z) {
@@ -159,7 +159,7 @@ def test_norms(rows: int, columns: int, seed: int) -> None:
     same(found["z"], (wide / size).astype(np.float32), "LpNormalization")
 
 
-@budget(30)
+@budget(20)
 @given(
     batch=some,
     length=st.integers(8, 40),
@@ -180,7 +180,7 @@ def test_frames_of_a_signal(batch: int, length: int, step: int, size: int, seed:
     same(found, np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32), "STFT", 1e-4, 1e-4)
 
 
-@budget(30)
+@budget(20)
 @given(batch=some, channels=some, height=st.integers(2, 9), width=st.integers(2, 9), seed=seeds)
 def test_what_was_pooled_goes_back(batch: int, channels: int, height: int, width: int, seed: int) -> None:
     text = """g (float[N,C,H,W] x, int64[4] shape) => (float[N,C,P,Q] small, float[N,C,R,S] y) {
@@ -215,7 +215,7 @@ def test_frames_longer_than_the_signal_are_an_error() -> None:
         session(text).run({**feeds, "step": np.array(1, np.int64)})
 
 
-@budget(25)
+@budget(16)
 @given(
     mels=st.integers(1, 12),
     length=st.sampled_from((16, 64, 100, 256)),

@@ -65,7 +65,7 @@ def test_axes(axes: tuple[int, ...], keep: bool) -> None:
     holds()
 
 
-@budget(30)
+@budget(20)
 @given(shape=shapes, seed=st.integers(0, 2**31))
 def test_special_values_reach_the_result(shape: tuple[int, int, int], seed: int) -> None:
     x = floats(shape, seed)
@@ -79,7 +79,7 @@ def test_special_values_reach_the_result(shape: tuple[int, int, int], seed: int)
         same(found["ReduceSum_"], total, "ReduceSum", 2e-5, atol=1e-5)
 
 
-@budget(30)
+@budget(20)
 @given(shape=st.tuples(extents, extents.filter(bool), extents), seed=st.integers(0, 2**31), last=st.booleans())
 def test_positions_of_the_largest_and_the_smallest(shape: tuple[int, int, int], seed: int, last: bool) -> None:
     text = f"""g (float[A,B,C] x) => (int64[A,C] most, int64[A,1,C] least) {{
@@ -90,7 +90,7 @@ def test_positions_of_the_largest_and_the_smallest(shape: tuple[int, int, int], 
     same_as_reference(text, {"x": x})
 
 
-@budget(40)
+@budget(24)
 @given(shape=st.tuples(extents, extents.filter(bool)), seed=st.integers(0, 2**31))
 def test_softmax_of_special_values(shape: tuple[int, int], seed: int) -> None:
     x = floats(shape, seed)

@@ -16,7 +16,7 @@ import numpy as np
 from hip_compiler.runtime import abi, cpu
 from hip_compiler.runtime.jit import Program
 from hip_compiler.runtime.outputs import address_of, empty, row_major_strides
-from tests.kernels.harness import CACHE, build
+from tests.kernels.harness import CACHE, InputSpec, build
 
 OK, UNSUPPORTED, SHAPE, MEMORY, INPUT, OUTPUT, CONSTANTS, INTERNAL, DEVICE = 0, 1, 2, 4, 5, 6, 7, 9, 10
 DTYPES = {
@@ -50,17 +50,6 @@ def program(platform: str) -> Program:
     machine = cpu.host().target_machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return Program([machine.emit_object(module)])
-
-
-class InputSpec(ctypes.Structure):
-    """`hipc_input_spec`."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("dtype", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-    ]
 
 
 def tensor(address: int, shape: Sequence[int], dtype: Any) -> abi.Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -26,6 +28,13 @@ needs_kernels = pytest.mark.skipif(
 )
 PAD = {"graph_capture": "1", "static_pad_prefill": "8"}
 TOKENS = np.array([5, 17, 80, 11, 3, 44, 29, 60, 7, 90])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One compilation for all sessions of a model with the same options."""
+    with patch.dict(PAD, cache_dir=str(tmp_path_factory.mktemp("kept"))):
+        yield
 
 
 def feeds(length: int, past: int = 0) -> dict[str, np.ndarray]:
@@ -85,8 +94,11 @@ def test_tokens_behind_a_padded_prompt(gpus: FakeHip) -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize("static", [False, True], ids=["mask of the tokens", "mask of the capacity"])
-@pytest.mark.parametrize("capacity", [16, 9, 6], ids=["room", "room for the prompt", "no room to pad"])
+@pytest.mark.parametrize(
+    ("capacity", "static"),
+    [(16, False), (16, True), (9, True), (6, False)],
+    ids=["room", "room, mask of the capacity", "room for the prompt", "no room to pad"],
+)
 def test_caches_with_room_stay_where_they_are(gpus: FakeHip, capacity: int, static: bool) -> None:
     model = decoder().model()
     oracle, made = plain(model), on(register(1), model, **PAD)

@@ -23,64 +23,15 @@ import numpy as np
 from hip_compiler.dtypes import BY_NUMPY
 from hip_compiler.registry.contributions import CallLowering, OpDef
 from hip_compiler.runtime import native
+from hip_compiler.runtime.abi import MAX_RANK, Files, MapFile, Tensor
 from hip_compiler.toolchain.bitcode import alone
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "kernels"
-MAX_RANK = 8
 GUARD = 64
 PATTERN = 0xA5
 
 OutputSpec = tuple[Sequence[int], Any]
-
-
-class Tensor(ctypes.Structure):
-    """`hipc_tensor`."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("dtype", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("shape", ctypes.c_int64 * MAX_RANK),
-        ("strides", ctypes.c_int64 * MAX_RANK),
-    ]
-
-
-MapFunction = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64))
-AllocFunction = ctypes.CFUNCTYPE(
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_int32,
-    ctypes.c_int32,
-    ctypes.c_int32,
-    ctypes.POINTER(ctypes.c_int64),
-)
-
-
-class FileSystem(ctypes.Structure):
-    """`hipc_fs`."""
-
-    _fields_ = [
-        ("self", ctypes.c_void_p),
-        ("map", MapFunction),
-        ("num_threads", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("graph_capture", ctypes.c_int32),
-    ]
-
-
-class InputOutput(ctypes.Structure):
-    """`hipc_io`."""
-
-    _fields_ = [
-        ("inputs", ctypes.POINTER(Tensor)),
-        ("num_inputs", ctypes.c_int64),
-        ("allocator", ctypes.c_void_p),
-        ("alloc_output", AllocFunction),
-        ("inputs_on_device", ctypes.POINTER(ctypes.c_uint8)),
-        ("outputs_on_device", ctypes.c_int32),
-        ("stream", ctypes.c_void_p),
-    ]
 
 
 class InputSpec(ctypes.Structure):
@@ -170,9 +121,7 @@ def context(threads: int = 1, level: str | None = None) -> Iterator[ctypes.c_voi
     """A context without constants."""
     lib = library(level)
     handle = ctypes.c_void_p()
-    status = lib.hipc_init(
-        ctypes.byref(handle), ctypes.byref(FileSystem(None, MapFunction(), threads)), ctypes.c_int64(0)
-    )
+    status = lib.hipc_init(ctypes.byref(handle), ctypes.byref(Files(None, MapFile(), threads)), ctypes.c_int64(0))
     assert status == 0
     try:
         yield handle

@@ -11,19 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.kernels.harness import (
-    AllocFunction,
-    FileSystem,
-    InputOutput,
-    InputSpec,
-    KernelError,
-    MapFunction,
-    Tensor,
-    check,
-    context,
-    describe,
-    library,
-)
+from hip_compiler.runtime.abi import AllocateOutput, Files, Io, MapFile, Tensor
+from tests.kernels.harness import InputSpec, KernelError, check, context, describe, library
 
 LIB = library()
 Kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -42,7 +31,7 @@ def begin(handle: ctypes.c_void_p, specs: Sequence[Spec], arrays: Sequence[np.nd
         )
     )
     inputs = (Tensor * max(len(arrays), 1))(*(describe(array) for array in arrays))
-    io = InputOutput(inputs, len(arrays), None, AllocFunction())
+    io = Io(inputs, len(arrays), None, AllocateOutput())
     count, number = ctypes.c_int64(len(specs)), ctypes.c_int64(symbols)
     check(handle, LIB.hipc_begin(handle, ctypes.byref(io), table, count, number))
 
@@ -178,13 +167,13 @@ def test_device_memory_is_refused() -> None:
     ids = (Tensor * 1)(describe(np.zeros(4, np.int64)))
     counts = ctypes.c_int64(1), ctypes.c_int64(1)
     with context() as handle:
-        io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(1))
+        io = Io(ids, 1, None, AllocateOutput(), (ctypes.c_uint8 * 1)(1))
         assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == INPUT
         assert LIB.hipc_last_error(handle) == b"input 'ids' is in device memory; the host target takes host memory"
-        io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(0), 1)
+        io = Io(ids, 1, None, AllocateOutput(), (ctypes.c_uint8 * 1)(0), 1)
         assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == OUTPUT
         assert b"outputs in device memory" in LIB.hipc_last_error(handle)
-        io = InputOutput(ids, 1, None, AllocFunction(), (ctypes.c_uint8 * 1)(0), 0)
+        io = Io(ids, 1, None, AllocateOutput(), (ctypes.c_uint8 * 1)(0), 0)
         assert LIB.hipc_begin(handle, ctypes.byref(io), spec, *counts) == 0
         assert LIB.hipc_end(handle, 0) == 0
 
@@ -197,7 +186,7 @@ def alloc_output(handle: ctypes.c_void_p, shape: Sequence[int], answer: int | No
         seen.append((index, dtype, [extents[i] for i in range(rank)]))
         return answer
 
-    io = InputOutput(None, 0, None, AllocFunction(allocate))
+    io = Io(None, 0, None, AllocateOutput(allocate))
     assert LIB.hipc_begin(handle, ctypes.byref(io), None, ctypes.c_int64(0), ctypes.c_int64(0)) == 0
     block = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     return LIB.hipc_alloc_output(handle, ctypes.c_int64(3), 1, len(shape), block), seen
@@ -229,8 +218,8 @@ def init(constants: bytes | None, needed: int, shift: int = 0) -> tuple[int, byt
         return start
 
     handle = ctypes.c_void_p()
-    function = MapFunction(map_file)
-    files = FileSystem(None, function, 1)
+    function = MapFile(map_file)
+    files = Files(None, function, 1)
     status = LIB.hipc_init(ctypes.byref(handle), ctypes.byref(files), ctypes.c_int64(needed))
     found = (status, LIB.hipc_last_error(handle), LIB.hipc_constants(handle))
     LIB.hipc_cleanup(handle)

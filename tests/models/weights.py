@@ -32,14 +32,14 @@ def with_random_weights(path: Path, seed: int = 0) -> onnx.ModelProto:
         name = node.output[0]
         extents = tuple(int(extent) for extent in numpy_helper.to_array(shape))
         values = rng.uniform(0.5, 1.5, extents) if name in variances else _draw(rng, extents)
-        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
+        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32, copy=False), name))
     del model.graph.node[:]
     model.graph.node.extend(kept)
     return model
 
 
-def _draw(rng: np.random.Generator, extents: tuple[int, ...]) -> NDArray[np.float64]:
+def _draw(rng: np.random.Generator, extents: tuple[int, ...]) -> NDArray[np.floating]:
     if len(extents) < 2:
         return rng.uniform(-0.2, 1.0, extents)
     fan_in = int(np.prod(extents[1:]))
-    return rng.normal(0, np.sqrt(2 / fan_in), extents)
+    return rng.standard_normal(extents, np.float32) * np.float32(np.sqrt(2 / fan_in))

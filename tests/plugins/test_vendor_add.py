@@ -74,7 +74,7 @@ def distance(value: np.ndarray, expected: np.ndarray) -> float:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("key", ["minilm_l3", "mtcnn_rnet"])
+@pytest.mark.parametrize("key", ["minilm_l3", pytest.param("mtcnn_rnet", marks=pytest.mark.thorough)])
 def test_a_networks_additions_run_through_it_only_when_it_takes_part(vendor: Site, key: str, tmp_path: Path) -> None:
     model = find(key)
     feeds = tmp_path / "feeds.npz"

@@ -6,6 +6,8 @@ from collections import ChainMap
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hip_compiler.core.conversion.converter import Converter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp, SubgraphError, refuse_either
 from hip_compiler.core.conversion.tensors import Absent, Tensor, constant
@@ -78,12 +80,17 @@ class BlockConversion:
         array = constant_array(operation.result, self.context.constants)
         assert array is not None
         if array.dtype == object:
-            op = self._onnx_op(operation, [])
-            self.converter.report(op, "string tensors are not supported")
+            self._strings(operation, array)
             return
         attributes = operation.attributes
         buffer = attributes["buffer"].value if "buffer" in attributes else None
         self.tensors[operation.result] = constant(array, BY_NUMPY[array.dtype], buffer)
+
+    def _strings(self, operation: Any, texts: np.ndarray) -> None:
+        try:
+            self.tensors[operation.result] = self.converter.emitter.strings(texts)
+        except UnicodeDecodeError as error:
+            self.converter.report(self._onnx_op(operation, []), f"a string that is no UTF-8: {error}")
 
     def _onnx_op(self, operation: Any, operands: list[Any]) -> OnnxOp:
         attributes = operation.attributes
@@ -166,6 +173,9 @@ def _python_value(attribute: Any) -> Any:
         return [_python_value(element) for element in attribute]
     if isinstance(attribute, ir.DenseElementsAttr):
         return dense_array(attribute)
+    if isinstance(attribute, ir.DictAttr) and "strings" in attribute:
+        texts = np.array([text.value for text in attribute["strings"]], dtype=object)
+        return texts.reshape(tuple(attribute["shape"]))
     if isinstance(attribute, ir.TypeAttr):
         return str(attribute)
     raise NotSupportedError(f"attribute {attribute}")

@@ -168,10 +168,6 @@ def _equal(op: OnnxOp, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return decided
 
 
-def _never_equal(number: Dim, extent: Dim) -> bool:
-    return number.value is not None and number.value < 0 and not_negative(extent)
-
-
 def _dim(value: Any) -> Dim:
     return value if isinstance(value, Dim) else dim(int(value))
 

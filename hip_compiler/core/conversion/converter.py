@@ -11,7 +11,14 @@ from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.functions import Expansion, function_body
 from hip_compiler.core.conversion.mixed_types import refuse_mixed_types
 from hip_compiler.core.conversion.nearest import nearest
-from hip_compiler.core.conversion.onnx_op import EITHER, NotSupportedError, OnnxOp, SubgraphError, find_converter
+from hip_compiler.core.conversion.onnx_op import (
+    EITHER,
+    STRINGS,
+    NotSupportedError,
+    OnnxOp,
+    SubgraphError,
+    find_converter,
+)
 from hip_compiler.core.conversion.refused import REFUSED
 from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.dtypes import BY_NAME
@@ -91,6 +98,8 @@ class Converter:
             return [made] if isinstance(made, Tensor) else list(made)
         if any(isinstance(source, Compound) for source in op.inputs):
             raise NotSupportedError("an input is a sequence or an optional")
+        if any(source is not None and source.dtype.kind == "string" for source in op.inputs):
+            raise NotSupportedError(REFUSED.get((op.domain, op.op), STRINGS))
         if (op.domain, op.op) in _OF_INT64:
             at = _OF_INT64[op.domain, op.op]
             op = replace(op, inputs=[*op.inputs[:at], self.emitter.cast(op.input(at), INT64), *op.inputs[at + 1 :]])

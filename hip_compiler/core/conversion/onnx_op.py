@@ -10,7 +10,6 @@ import numpy as np
 
 from hip_compiler.core.conversion.tensors import Compound, ScalarOrVector, Tensor
 from hip_compiler.errors import Unsupported
-from hip_compiler.shapes import Dim
 
 if TYPE_CHECKING:
     from hip_compiler.core.conversion.emitter import Emitter
@@ -53,6 +52,9 @@ class Subgraph(Protocol):
             SubgraphError: operators that cannot be converted.
         """
 
+
+STRINGS = "strings can be moved, compared and looked up; what changes them is to be done before or after the model"
+"""Why an operator on strings is refused."""
 
 EITHER = "a scalar in one branch of an If, a vector of one element in the other"
 """What a `ScalarOrVector` is, in reports."""
@@ -141,11 +143,6 @@ class OnnxOp:
             raise NotSupportedError(f"input {index} must be constant")
         return tensor.constant
 
-    def known_extents(self, index: int) -> tuple[Dim, ...] | None:
-        """Contents of an integer input as extents; None when they are not known at compile time."""
-        tensor = self.optional(index)
-        return None if tensor is None else tensor.extents()
-
     def ints(self, attribute: str, index: int) -> tuple[int, ...] | None:
         """Integers that older opsets give as an attribute and newer ones as a constant input; None when absent."""
         if attribute in self.attributes:
@@ -169,6 +166,7 @@ class Converter:
             for, without strings and complex numbers.
         limits: what of the operator is refused, as a sentence's end: "at most 5 dimensions".
         sequences: it takes sequences and optionals (`Compound`), too.
+        texts: it takes strings, too, whose numbers it moves or compares.
         broadcasts: a scalar and a vector of one element are the same to it (`ScalarOrVector`).
     """
 
@@ -181,12 +179,15 @@ class Converter:
     dtypes: frozenset[str] | None = None
     limits: str = ""
     sequences: bool = False
+    texts: bool = False
     broadcasts: bool = False
 
     def refusal(self, op: OnnxOp) -> str | None:
         """Why an instance is refused for the kinds of its inputs; None where it is not."""
         if not self.sequences and any(isinstance(source, Compound) for source in op.inputs):
             return "an input is a sequence or an optional"
+        if not self.texts and any(source is not None and source.dtype.kind == "string" for source in op.inputs):
+            return STRINGS
         first = op.optional(0)
         if self.dtypes is None or first is None or first.dtype.name in self.dtypes:
             return None
@@ -206,6 +207,7 @@ def onnx_op(
     dtypes: frozenset[str] | None = None,
     limits: str = "",
     sequences: bool = False,
+    texts: bool = False,
     broadcasts: bool = False,
 ) -> Callable[[Convert], Convert]:
     """Register a converter for operators of an opset range (`since` to `until`, both included)."""
@@ -213,7 +215,7 @@ def onnx_op(
     def register(convert: Convert) -> Convert:
         for op in ops:
             text = how or (convert.__doc__ or "").split("\n")[0]
-            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences, broadcasts)
+            entry = Converter(domain, op, since, until, convert, text, dtypes, limits, sequences, texts, broadcasts)
             CONVERTERS.setdefault((domain, op), []).append(entry)
         return convert
 

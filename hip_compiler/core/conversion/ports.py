@@ -21,7 +21,7 @@ from hip_compiler.core.conversion.packed import COLUMNS, Known, required
 from hip_compiler.core.conversion.tensors import Maybe, Tensor
 from hip_compiler.core.frontend.compound_types import CompoundType
 from hip_compiler.dtypes import BY_NAME
-from hip_compiler.shapes import dim, symbol
+from hip_compiler.shapes import dim, shape, symbol
 
 Part: TypeAlias = tuple[str, Tensor]
 """A tensor of the ABI and its name there."""
@@ -53,7 +53,16 @@ def tensor_port(name: str, source: Tensor) -> Port:
 
 
 def compound_input(name: str, position: int, kind: CompoundType) -> Port:
-    """A sequence or an optional, whose tensors become arguments."""
+    """A sequence or an optional, whose tensors become arguments; or a tensor of strings.
+
+    Raises:
+        NotSupportedError: a tensor of unknown rank.
+    """
+    if not (kind.sequence or kind.optional):
+        if kind.shape is None:
+            raise NotSupportedError("a tensor of strings without a known rank")
+        names = [f"?{position}_{axis}" if extent == "?" else extent for axis, extent in enumerate(kind.shape)]
+        return tensor_port(name, Tensor(shape(names), kind.dtype))
     layout = (symbol(f"?{position}_length"), dim(COLUMNS))
     tensors = [
         Tensor((symbol(f"?{position}_elements"),), kind.dtype),

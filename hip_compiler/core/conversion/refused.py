@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ML = "ai.onnx.ml"
-_STRINGS = "it works on strings, which no kernel handles: do it before or after the model"
+_STRINGS = "it makes strings, which no kernel does: do it before or after the model"
 _MAPS = "it works on maps, which no kernel handles: make the tensor that the map stands for an input"
 _ZIP = (
     "its result is a list of maps, which no kernel makes: convert the model again with skl2onnx's option zipmap=False, "
@@ -16,7 +16,6 @@ REFUSED: dict[tuple[str, str], str] = {
     ("", "StringConcat"): _STRINGS,
     ("", "StringNormalizer"): _STRINGS,
     ("", "StringSplit"): _STRINGS,
-    (ML, "CategoryMapper"): _STRINGS,
     (ML, "CastMap"): _MAPS,
     (ML, "DictVectorizer"): _MAPS,
     (ML, "ZipMap"): _ZIP,

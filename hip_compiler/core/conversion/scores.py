@@ -10,7 +10,7 @@ import numpy as np
 from hip_compiler.core.conversion.emitter import Emitter
 from hip_compiler.core.conversion.onnx_op import NotSupportedError, OnnxOp
 from hip_compiler.core.conversion.ops.elementwise import select, sigmoid
-from hip_compiler.core.conversion.scalars import Scalar
+from hip_compiler.core.conversion.scalars import Scalar, where
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.dtypes import BY_NAME
 from hip_compiler.shapes import dim
@@ -20,43 +20,58 @@ _SMALLEST = 1e-7
 """Magnitude up to which a score is 0 for SOFTMAX_ZERO."""
 
 
-def class_labels(op: OnnxOp, name: str) -> np.ndarray:
-    """Labels of a classifier as int64.
+def class_labels(emitter: Emitter, op: OnnxOp, name: str) -> Tensor:
+    """Labels of a classifier, known: [classes] of int64 or of strings.
+
+    Args:
+        name: attribute of labels that are integers.
 
     Raises:
-        NotSupportedError: labels that are strings, or none.
+        NotSupportedError: there are none.
     """
-    op.require(not op.attr("classlabels_strings"), "class labels that are strings")
-    labels = np.asarray(op.attr(name, []), np.int64)
-    op.require(labels.size > 0, "no class labels")
-    return labels
+    texts, numbers = op.attr("classlabels_strings", []), op.attr(name, [])
+    op.require(len(texts) > 0 or len(numbers) > 0, "no class labels")
+    return emitter.strings(np.array(texts, object)) if texts else constant(np.asarray(numbers, np.int64), INT64)
 
 
-def labels_of(emitter: Emitter, scores: Tensor, labels: np.ndarray) -> Tensor:
+def count_of(labels: Tensor) -> int:
+    """Number of classes."""
+    assert labels.constant is not None, "labels are known"
+    return len(labels.constant)
+
+
+def labels_of(emitter: Emitter, scores: Tensor, labels: Tensor) -> Tensor:
     """The label of the first highest score of every row."""
     attributes: dict[str, Any] = {"mode": "max", "axis": 1, "keepdims": False, "select_last_index": False}
     return label_at(emitter, emitter.hip("hip.arg_reduce", {"x": scores}, [INT64], **attributes)[0], labels)
 
 
-def label_at(emitter: Emitter, best: Tensor, labels: np.ndarray) -> Tensor:
+def label_at(emitter: Emitter, best: Tensor, labels: Tensor) -> Tensor:
     """The labels of classes that are given by number."""
-    if np.array_equal(labels, np.arange(len(labels))):
+    numbers = [int(label.constant.item()) for label in each_label(labels) if label.constant is not None]
+    if labels.dtype is INT64 and numbers == list(range(len(numbers))):
         return best
-    return emitter.hip("hip.gather", {"data": constant(labels, INT64), "indices": best}, [INT64], axis=0)[0]
+    return emitter.hip("hip.gather", {"data": labels, "indices": best}, [labels.dtype], axis=0)[0]
 
 
-def second_above(emitter: Emitter, score: Tensor, labels: np.ndarray, threshold: float) -> Tensor:
+def second_above(emitter: Emitter, score: Tensor, labels: Tensor, threshold: float) -> Tensor:
     """The second of two labels where a score [rows, 1] is above a threshold, else the first."""
+    first, second = each_label(labels)
 
     def choose(v: Scalar, low: Scalar, high: Scalar) -> Scalar:
-        return select(v > threshold, high, low, high)
+        return where(v > threshold, high, low)
 
-    negative, positive = (constant(np.asarray(label), INT64) for label in labels)
-    return emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), negative, positive], INT64)
+    return emitter.elementwise(choose, [emitter.reshape(score, score.shape[:1]), first, second], labels.dtype)
+
+
+def each_label(labels: Tensor) -> list[Tensor]:
+    """Every label as a vector of one element."""
+    assert labels.constant is not None, "labels are known"
+    return [constant(label, labels.dtype) for label in labels.constant.reshape(-1, 1)]
 
 
 def one_score(
-    emitter: Emitter, score: Tensor, labels: np.ndarray, transform: str, *, threshold: float, of_one: bool
+    emitter: Emitter, score: Tensor, labels: Tensor, transform: str, *, threshold: float, of_one: bool
 ) -> list[Tensor]:
     """Label and both scores where one score [rows, 1] decides between two classes, as ONNX Runtime has it.
 

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from hip_compiler.core.constants import INLINE_ELEMENTS
 from hip_compiler.core.conversion import scalars
 from hip_compiler.core.conversion.extents import ExtentValues, index
 from hip_compiler.core.conversion.guesses import Guesses
 from hip_compiler.core.conversion.onnx_op import NotSupportedError
-from hip_compiler.core.conversion.tensors import Compound, Packed, Tensor, TensorList
+from hip_compiler.core.conversion.tensors import Compound, Packed, Tensor, TensorList, constant
 from hip_compiler.core.dialects.dense import storage_dense
 from hip_compiler.core.mlir import arith, ir, tensor
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.dtypes import DType
+from hip_compiler.dtypes import BY_NAME, DType
 from hip_compiler.shapes import Dim, Shape, dim, not_negative, symbol
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -44,6 +46,10 @@ class Values:
             for source in self._made:
                 source.value = None
             self._made, self._sure = outer, sure
+
+    def strings(self, texts: np.ndarray) -> Tensor:
+        """A tensor of strings that are known."""
+        return constant(self.context.vocabulary.numbers(texts), BY_NAME["string"])
 
     # ---- values and types ------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ _INTEGERS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 def storage_dense(array: np.ndarray, dtype: DType) -> Any:
     """A dense attribute in the storage type of an element type (signless; `i8` for bool and narrow floats)."""
     kind = ir.RankedTensorType.get(array.shape, ir.Type.parse(dtype.storage))
-    if dtype.kind in ("bool", "uint", "int"):
+    if dtype.kind in ("bool", "uint", "int", "string"):
         contents = array.astype(_INTEGERS[dtype.size])
     elif dtype.name in ("float", "double", "float16"):
         contents = array

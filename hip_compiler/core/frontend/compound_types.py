@@ -1,4 +1,4 @@
-"""Types of sequences and optionals as text: `optional(seq(float[5, N]))`; of unknown rank: `seq(float[...])`."""
+"""Types that MLIR has no tensor type for, as text: `optional(seq(float[5, N]))`, `string[N]`, `seq(float[...])`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TENSOR = re.compile(r"(\w+)\[(.*)\]")
 
 @dataclass(frozen=True)
 class CompoundType:
-    """A sequence of tensors, an optional tensor, or an optional sequence of tensors.
+    """A sequence of tensors, an optional tensor, or an optional sequence of tensors; or a tensor of strings.
 
     Attributes:
         dtype: element type of the tensors.
@@ -45,12 +45,12 @@ def type_text(proto: onnx.TypeProto) -> str:
 
 
 def parse_compound(text: str) -> CompoundType | None:
-    """The type of a text of `type_text`; None where it is another type, or nested deeper."""
+    """The type of a text of `type_text`; None where it is a tensor of numbers, another type, or nested deeper."""
     optional, text = _inside("optional", text)
     sequence, text = _inside("seq", text)
     match = _TENSOR.fullmatch(text)
     dtype = None if match is None else BY_NAME.get(match[1])
-    if match is None or dtype is None or dtype.numpy is None or not (optional or sequence):
+    if match is None or dtype is None or not (optional or sequence or dtype.kind == "string"):
         return None
     shape = None
     if match[2] != "...":

@@ -125,9 +125,12 @@ def _build_function(module: Any, original: onnx.GraphProto, inferred: InferredGr
 def _interface(info: onnx.ValueInfoProto) -> Any:
     """`onnx.name`, and `onnx.dims` or `onnx.type`, of a graph input or output, as the model's author wrote them."""
     attributes = {"onnx.name": ir.StringAttr.get(info.name)}
-    if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape"):
+    kind = info.type.WhichOneof("value")
+    if kind == "tensor_type" and info.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+        attributes["onnx.type"] = ir.StringAttr.get(type_text(info.type))
+    elif kind == "tensor_type" and info.type.tensor_type.HasField("shape"):
         dims = [ir.StringAttr.get(dim.dim_param) for dim in info.type.tensor_type.shape.dim]
         attributes["onnx.dims"] = ir.ArrayAttr.get(dims)
-    elif info.type.WhichOneof("value") in ("sequence_type", "optional_type"):
+    elif kind in ("sequence_type", "optional_type"):
         attributes["onnx.type"] = ir.StringAttr.get(type_text(info.type))
     return ir.DictAttr.get(attributes)

@@ -8,6 +8,7 @@ from typing import Any
 
 from hip_compiler.core.constants import ConstantPool
 from hip_compiler.core.options import CompileOptions
+from hip_compiler.core.texts import Vocabulary
 from hip_compiler.errors import Unsupported
 from hip_compiler.registry.contributions import OnnxOpClaim, OpDef, TargetContribution
 
@@ -27,6 +28,7 @@ class PassContext:
             registered operation.
         owners: the plugin in words, by full name of each operation whose implementation for the target is a plugin's.
         reports: what passes found worth telling (`inspect` prints it), by name.
+        vocabulary: texts that the model names, whose numbers stand for them in the program.
     """
 
     options: CompileOptions
@@ -38,6 +40,7 @@ class PassContext:
     symbols: frozenset[str] | None = None
     owners: Mapping[str, str] = field(default_factory=dict)
     reports: dict[str, Any] = field(default_factory=dict)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
     def calls(self, symbol: str) -> bool:
         """Whether the target's runtime says that it has an optional function."""

@@ -24,7 +24,7 @@ from hip_compiler.core.frontend.compound_types import parse_compound
 from hip_compiler.core.frontend.opsets import module_opsets
 from hip_compiler.core.mlir import ir, tensor
 from hip_compiler.core.passes.base import PassContext
-from hip_compiler.dtypes import BY_NUMPY
+from hip_compiler.dtypes import BY_NAME, BY_NUMPY
 from hip_compiler.errors import ErrorCode, HipCompilerError, Unsupported, UnsupportedError
 from hip_compiler.registry.contributions import OpDef
 from hip_compiler.shapes import Shape, Symbol, dim, symbol
@@ -123,7 +123,11 @@ class _FunctionConversion:
         name = attributes["onnx.name"].value if "onnx.name" in attributes else f"input{position}"
         kind = parse_compound(attributes["onnx.type"].value) if "onnx.type" in attributes else None
         if kind is not None:
-            return compound_input(name, position, kind)
+            try:
+                return compound_input(name, position, kind)
+            except NotSupportedError as error:
+                self._refuse(name, "graph input", str(error))
+                return None
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
         if dtype is None or extents is None or dtype.kind == "string":
             advice = next((f"; {text}" for word, text in _ADVICE.items() if word in str(argument.type)), "")
@@ -179,7 +183,7 @@ class _FunctionConversion:
         try:
             if isinstance(result, ScalarOrVector):
                 raise NotSupportedError(EITHER)
-            if kind is not None or isinstance(result, Compound):
+            if isinstance(result, Compound) or (kind is not None and (kind.sequence or kind.optional)):
                 return compound_output(emitter, name, result, kind)
         except NotSupportedError as error:
             self._refuse(name, "graph output", str(error))
@@ -210,6 +214,8 @@ class _FunctionConversion:
             "outputs": [_entry(*pair) for pair in outputs],
             "shared": _shared(inputs, outputs, self.context.ops),
             "compounds": compounds,
+            "strings": [name for name, source in (*inputs, *outputs) if source.dtype.kind == "string"],
+            "vocabulary": self.context.vocabulary.texts,
         }
         self.module.attributes[INTERFACE] = ir.StringAttr.get(json.dumps(document))
         self.old.erase()
@@ -217,7 +223,6 @@ class _FunctionConversion:
 
 
 _ADVICE = {
-    "string": "turn text into numbers before the model",
     "sequence": "a sequence of tensors of numbers can be an input",
     "optional": "an optional of a tensor of numbers, or of a sequence of such, can be an input",
 }
@@ -229,7 +234,9 @@ def _function_type(arguments: list[Any], results: list[Any]) -> Any:
 
 
 def _entry(name: str, source: Tensor) -> dict[str, Any]:
-    return {"name": name, "dtype": source.dtype.onnx, "shape": _interface_shape(source.shape)}
+    # The program sees the numbers of strings.
+    dtype = BY_NAME["int64"] if source.dtype.kind == "string" else source.dtype
+    return {"name": name, "dtype": dtype.onnx, "shape": _interface_shape(source.shape)}
 
 
 def _shared(inputs: list[Part], outputs: list[Part], ops: Mapping[str, OpDef]) -> list[list[str]]:

@@ -16,6 +16,11 @@ struct PairwiseMachine {
   i64 classes, vectors;
 };
 
+HIPC_SHARED bool has_vectors(const PairwiseMachine &machine, i64 own) {
+  i64 first = machine.starts[own], last = machine.starts[own + 1];
+  return first >= 0 && first <= last && last <= machine.vectors;
+}
+
 HIPC_SHARED f64 share_of(const PairwiseMachine &machine, const f32 *values, i64 own, i64 row) {
   f64 sum = 0;
   const f32 *weights = machine.coefficients + row * machine.vectors;

@@ -63,6 +63,7 @@ def convert_if(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     how="scf.for; scf.while where a condition may end it",
     limits="ranks of states do not change, but for the tensors of a sequence",
     sequences=True,
+    texts=True,
 )
 def convert_loop(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.for where the number of iterations is known before the loop, scf.while otherwise."""
@@ -115,7 +116,7 @@ def _trip(emitter: Emitter, limit: Tensor | None) -> Dim | None:
     return count if not_negative(count) else count.maximum(0)
 
 
-@onnx_op("Scan", since=9, how="scf.for", limits="ranks of states do not change")
+@onnx_op("Scan", since=9, how="scf.for", limits="ranks of states do not change", texts=True)
 def convert_scan(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor | None]:
     """scf.for over slices of the scan inputs."""
     body: Subgraph = op.attr("body")

@@ -24,6 +24,7 @@ NUMBERS = SIGNED | UNSIGNED
 INTEGERS = NUMBERS - FLOATS
 SMALL = frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"})
 BOOLS = frozenset({"bool"})
+STRINGS = frozenset({"string"})
 FLOAT, DOUBLE = BY_NAME["float"], BY_NAME["double"]
 _FLOAT_MAX = 3.4028234663852886e38
 """What bounds default to where they are attributes."""
@@ -209,7 +210,7 @@ ROWS: dict[str, Row] = {
     "Swish": Row(lambda x, alpha: x * sigmoid(x * alpha), 1, FLOATS, attributes={"alpha": 1.0}),
     "Gelu": Row(gelu, 1, FLOATS, attributes={"approximate": "none"}),
     "Shrink": Row(shrink, 1, NUMBERS, attributes={"bias": 0.0, "lambd": 0.5}),
-    "Equal": Row(lambda x, y: x == y, 2, NUMBERS | BOOLS, boolean=True),
+    "Equal": Row(lambda x, y: x == y, 2, NUMBERS | BOOLS | STRINGS, boolean=True),
     "Less": Row(lambda x, y: x < y, 2, NUMBERS, boolean=True),
     "LessOrEqual": Row(lambda x, y: x <= y, 2, NUMBERS, boolean=True),
     "Greater": Row(lambda x, y: x > y, 2, NUMBERS, boolean=True),
@@ -250,7 +251,8 @@ def _convert_row(row: Row, emitter: Emitter, op: OnnxOp) -> Tensor:
 
 
 def _register(name: str, row: Row) -> None:
-    @onnx_op(name, domain=row.domain, since=row.since, how="linalg.generic", dtypes=row.dtypes, broadcasts=True)
+    @onnx_op(name, domain=row.domain, since=row.since, how="linalg.generic", dtypes=row.dtypes, broadcasts=True,
+             texts="string" in row.dtypes)  # fmt: skip
     def convert(emitter: Emitter, op: OnnxOp) -> Tensor:
         return _convert_row(row, emitter, op)
 
@@ -284,11 +286,11 @@ def convert_clip(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(body, [x, *given], x.dtype)
 
 
-@onnx_op("Where", how="linalg.generic", broadcasts=True)
+@onnx_op("Where", how="linalg.generic", broadcasts=True, texts=True)
 def convert_where(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Elements of the second or the third input, as the first says."""
     condition, x, y = (op.input(i) for i in range(3))
-    op.require(x.dtype.kind not in ("string", "complex"), f"element type {x.dtype}")
+    op.require(x.dtype.kind != "complex", f"element type {x.dtype}")
     return emitter.elementwise(where, [condition, x, y], x.dtype)
 
 

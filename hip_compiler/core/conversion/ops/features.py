@@ -1,4 +1,4 @@
-"""Feature transforms of ai.onnx.ml on numbers; what concerns strings is refused."""
+"""Feature transforms of ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hip_compiler.dtypes import BY_NAME, BY_NUMPY, DType
 from hip_compiler.shapes import Dim, dim, product
 
 DOMAIN = "ai.onnx.ml"
-FLOAT, DOUBLE, INT64 = BY_NAME["float"], BY_NAME["double"], BY_NAME["int64"]
+FLOAT, DOUBLE, INT64, STRING = (BY_NAME[name] for name in ("float", "double", "int64", "string"))
 
 
 @onnx_op("Scaler", domain=DOMAIN, how="linalg.generic", dtypes=NUMBERS)
@@ -86,7 +86,25 @@ def convert_imputer(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(filled, [x, values], x.dtype, x.shape)
 
 
-@onnx_op("ArrayFeatureExtractor", domain=DOMAIN, how="hip.gather")
+@onnx_op("CategoryMapper", domain=DOMAIN, how="hip.lookup and hip.gather", texts=True)
+def convert_category_mapper(emitter: Emitter, op: OnnxOp) -> Tensor:
+    """Strings replaced by the integers at their place in two lists, or integers by strings."""
+    x = op.input(0)
+    texts, numbers = np.array(op.attr("cats_strings"), object), np.asarray(op.attr("cats_int64s"), np.int64)
+    op.require(len(texts) == len(numbers) > 0, f"{len(texts)} strings for {len(numbers)} integers")
+    sides = [_contents(emitter.strings(texts)), numbers]
+    others = [op.attr("default_string", "_Unused"), op.attr("default_int64", -1)]
+    if x.dtype is STRING:
+        keys, values, otherwise, dtype = sides[0], sides[1], others[1], INT64
+    else:
+        keys, values, dtype = sides[1], sides[0], STRING
+        otherwise = _contents(emitter.strings(np.asarray(others[0], object)))[0]
+    positions, order = _positions(emitter, x, keys)
+    table = constant(np.concatenate([values[order], [otherwise]]), dtype)
+    return emitter.hip("hip.gather", {"data": table, "indices": positions}, [dtype], axis=0)[0]
+
+
+@onnx_op("ArrayFeatureExtractor", domain=DOMAIN, how="hip.gather", texts=True)
 def convert_array_feature_extractor(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Columns picked by their numbers."""
     x, indices = op.input(0), op.input(1)
@@ -147,58 +165,64 @@ def _positions(emitter: Emitter, x: Tensor, keys: np.ndarray) -> tuple[Tensor, n
     return emitter.hip("hip.lookup", inputs, [INT64])[0], order
 
 
-@onnx_op("LabelEncoder", domain=DOMAIN, since=2, how="hip.lookup and hip.gather", limits="no strings")
+@onnx_op("LabelEncoder", domain=DOMAIN, since=2, how="hip.lookup and hip.gather", texts=True)
 def convert_label_encoder(emitter: Emitter, op: OnnxOp) -> Tensor:
-    """Every number replaced by the one that a table has for it."""
+    """Every number or string replaced by what a table has for it."""
     x = op.input(0)
-    keys = _column(op, "keys", x.dtype)
-    values, otherwise = _values(op)
-    op.require(len(keys) == len(values) > 0, f"{len(keys)} keys for {len(values)} values")
-    positions, order = _positions(emitter, x, keys)
-    table = np.concatenate([values[order], otherwise.reshape(1)]).astype(values.dtype)
-    dtype = BY_NUMPY[table.dtype]
-    return emitter.hip("hip.gather", {"data": constant(table, dtype), "indices": positions}, [dtype], axis=0)[0]
+    keys, values = _column(emitter, op, "keys"), _column(emitter, op, "values")
+    otherwise = _otherwise(emitter, op, values.dtype)
+    op.require((keys.dtype is STRING) == (x.dtype is STRING), f"keys of {keys.dtype} for {x.dtype}")
+    known, found = _contents(keys), _contents(values)
+    op.require(len(known) == len(found) > 0, f"{len(known)} keys for {len(found)} values")
+    positions, order = _positions(emitter, x, known if x.dtype is STRING else known.astype(x.dtype.numpy))
+    table = constant(np.concatenate([found[order], otherwise.reshape(1)]).astype(found.dtype), values.dtype)
+    return emitter.hip("hip.gather", {"data": table, "indices": positions}, [values.dtype], axis=0)[0]
 
 
-def _column(op: OnnxOp, side: str, dtype: DType) -> np.ndarray:
-    op.require(not op.attr(f"{side}_strings"), f"{side} that are strings")
-    for name in ("tensor", "int64s", "floats"):
-        given = op.attr(f"{side}_{name}")
-        if given is not None:
-            return np.asarray(given, dtype=dtype.numpy).reshape(-1)
+def _contents(known: Tensor) -> np.ndarray:
+    assert known.constant is not None, "attributes are known"
+    return known.constant.reshape(-1)
+
+
+def _column(emitter: Emitter, op: OnnxOp, side: str) -> Tensor:
+    """Keys or values: the one attribute that gives them."""
+    kinds: dict[str, Any] = {"strings": object, "int64s": np.int64, "floats": np.float32, "tensor": None}
+    given = {kind: op.attr(f"{side}_{kind}") for kind in kinds}
+    for kind, value in given.items():
+        if value is not None:
+            array = np.asarray(value, kinds[kind])
+            return emitter.strings(array) if array.dtype == object else constant(array, BY_NUMPY[array.dtype])
     raise NotSupportedError(f"no {side}")
 
 
-def _values(op: OnnxOp) -> tuple[np.ndarray, np.ndarray]:
-    """Values of a LabelEncoder, and what stands for an unknown key."""
-    op.ignore("default_string")
-    kinds: dict[str, tuple[Any, str, Any]] = {
-        "int64s": (np.int64, "default_int64", -1),
-        "floats": (np.float32, "default_float", -0.0),
-    }
-    op.ignore(*(default for _, default, _ in kinds.values()), "default_tensor")
-    op.require(not op.attr("values_strings"), "values that are strings")
-    for name, (numpy, default, unset) in kinds.items():
-        given = op.attr(f"values_{name}")
-        if given is not None:
-            return np.asarray(given, numpy), np.asarray(op.attr(default, unset), numpy)
-    tensor, default_tensor = op.attr("values_tensor"), op.attr("default_tensor")
-    op.require(tensor is not None, "no values")
-    values = np.asarray(tensor).reshape(-1)
-    op.require(values.dtype.kind in "fiu", "values that are strings")
-    unset = -1 if values.dtype.kind == "i" else 0
-    return values, np.asarray(unset if default_tensor is None else default_tensor, values.dtype).reshape(-1)[:1]
+def _otherwise(emitter: Emitter, op: OnnxOp, dtype: DType) -> np.ndarray:
+    """What stands for an unknown key; one element, of strings their number."""
+    unset: dict[str, tuple[str, Any]] = {
+        "string": ("default_string", "_Unused"), "int64": ("default_int64", -1), "float": ("default_float", -0.0),
+    }  # fmt: skip
+    op.ignore(*(name for name, _ in unset.values()))
+    given = op.attr("default_tensor")
+    if given is None:
+        name, default = unset.get(dtype.name, ("", -1 if dtype.kind == "int" else 0))
+        given = op.attr(name, default) if name else default
+    if dtype is STRING:
+        return _contents(emitter.strings(np.asarray(given, object)))[:1]
+    return np.asarray(given, dtype.numpy).reshape(-1)[:1]
 
 
-@onnx_op("OneHotEncoder", domain=DOMAIN, how="hip.lookup and linalg.generic", limits="no strings")
+@onnx_op("OneHotEncoder", domain=DOMAIN, how="hip.lookup and linalg.generic", texts=True)
 def convert_one_hot_encoder(emitter: Emitter, op: OnnxOp) -> Tensor:
     """1 at the position of every category along a new last axis."""
-    x, categories = op.input(0), op.attr("cats_int64s", [])
-    op.require(not op.attr("cats_strings"), "categories that are strings")
-    op.require(len(categories) > 0 and x.dtype.name in NUMBERS, f"no categories for element type {x.dtype}")
-    whole = emitter.cast(x, INT64)
-    keys = np.asarray(categories, np.int64)
-    positions, order = _positions(emitter, whole, keys)
+    x = op.input(0)
+    categories = op.attr("cats_strings" if x.dtype is STRING else "cats_int64s", [])
+    op.ignore("cats_strings", "cats_int64s")
+    op.require(len(categories) > 0, f"no categories for element type {x.dtype}")
+    if x.dtype is STRING:
+        keys = _contents(emitter.strings(np.array(categories, object)))
+    else:
+        op.require(x.dtype.name in NUMBERS, f"element type {x.dtype}")
+        x, keys = emitter.cast(x, INT64), np.asarray(categories, np.int64)
+    positions, order = _positions(emitter, x, keys)
     if not op.attr("zeros", 1):
         known = emitter.elementwise(lambda p: p < len(order), [positions], BY_NAME["bool"])
         emitter.check_all(known, "OneHotEncoder, an input that is none of the categories")

@@ -15,7 +15,7 @@ from hip_compiler.shapes import dim
 INT64 = BY_NAME["int64"]
 
 
-@onnx_op("Gather", how="hip.gather; a view for one known index")
+@onnx_op("Gather", how="hip.gather; a view for one known index", texts=True)
 def convert_gather(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Slices of the data along one axis, at every index."""
     data, indices = op.input(0), op.input(1)
@@ -33,7 +33,7 @@ def convert_gather(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.gather", {"data": data, "indices": indices}, [data.dtype], axis=axis)[0]
 
 
-@onnx_op("GatherElements", how="hip.gather_elements")
+@onnx_op("GatherElements", how="hip.gather_elements", texts=True)
 def convert_gather_elements(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Elements of the data where one coordinate is replaced by an index."""
     data, indices = op.input(0), op.input(1)
@@ -41,7 +41,7 @@ def convert_gather_elements(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.gather_elements", {"data": data, "indices": indices}, [data.dtype], axis=axis)[0]
 
 
-@onnx_op("GatherND", how="hip.gather_nd")
+@onnx_op("GatherND", how="hip.gather_nd", texts=True)
 def convert_gather_nd(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Slices of the data at index tuples."""
     data, indices = op.input(0), op.input(1)
@@ -49,22 +49,28 @@ def convert_gather_nd(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.gather_nd", inputs, [data.dtype], batch_dims=op.attr("batch_dims", 0))[0]
 
 
-@onnx_op("ScatterElements", "Scatter", how="hip.scatter_elements")
+def _reduction(op: OnnxOp) -> str:
+    kind = op.attr("reduction", "none")
+    op.require(kind == "none" or op.input(0).dtype.kind != "string", f"reduction {kind} of strings")
+    return str(kind)
+
+
+@onnx_op("ScatterElements", "Scatter", how="hip.scatter_elements", texts=True)
 def convert_scatter_elements(emitter: Emitter, op: OnnxOp) -> Tensor:
     """A copy of the data with updates at replaced coordinates."""
     data, indices, updates = (op.input(i) for i in range(3))
     axis = normalize_axis(op, op.attr("axis", 0), data.rank)
-    attributes: dict[str, Any] = {"axis": axis, "reduction": op.attr("reduction", "none")}
+    attributes: dict[str, Any] = {"axis": axis, "reduction": _reduction(op)}
     inputs = {"data": data, "indices": indices, "updates": updates}
     return emitter.hip("hip.scatter_elements", inputs, [data.dtype], **attributes)[0]
 
 
-@onnx_op("ScatterND", how="hip.scatter_nd")
+@onnx_op("ScatterND", how="hip.scatter_nd", texts=True)
 def convert_scatter_nd(emitter: Emitter, op: OnnxOp) -> Tensor:
     """A copy of the data with updates at index tuples."""
     data, indices, updates = (op.input(i) for i in range(3))
     inputs = {"data": data, "indices": indices, "updates": updates}
-    return emitter.hip("hip.scatter_nd", inputs, [data.dtype], reduction=op.attr("reduction", "none"))[0]
+    return emitter.hip("hip.scatter_nd", inputs, [data.dtype], reduction=_reduction(op))[0]
 
 
 @onnx_op("ArgMax", "ArgMin", how="hip.arg_reduce")

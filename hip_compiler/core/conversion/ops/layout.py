@@ -230,7 +230,7 @@ def convert_one_hot(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.one_hot", {"indices": wide, "values": values}, [values.dtype], [shape], axis=axis)[0]
 
 
-@onnx_op("ReverseSequence", how="hip.reverse_sequence")
+@onnx_op("ReverseSequence", how="hip.reverse_sequence", texts=True)
 def convert_reverse_sequence(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Every sequence of a batch reversed over its own length."""
     x = op.input(0)

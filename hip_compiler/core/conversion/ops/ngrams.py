@@ -1,4 +1,4 @@
-"""TfIdfVectorizer over numbers."""
+"""TfIdfVectorizer."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
     "TfIdfVectorizer",
     since=9,
     how="hip.count_ngrams",
-    dtypes=frozenset({"int32", "int64"}),
-    limits="no strings; rank 1 or 2",
+    dtypes=frozenset({"int32", "int64", "string"}),
+    limits="rank 1 or 2",
+    texts=True,
 )
 def convert_tf_idf(emitter: Emitter, op: OnnxOp) -> Tensor:
     """How often n-grams occur, weighted; weights belong to columns, as ONNX's reference and ONNX Runtime have it."""
     x = op.input(0)
-    op.require(not op.attr("pool_strings"), "n-grams of strings")
-    op.require(x.dtype.name in ("int32", "int64") and x.rank in (1, 2), f"element type {x.dtype}, rank {x.rank}")
+    op.require(x.rank in (1, 2), f"rank {x.rank}")
     columns = np.asarray(op.attr("ngram_indexes"), np.int64)
-    pool = np.asarray(op.attr("pool_int64s", []), np.int64)
+    texts, numbers = op.attr("pool_strings", []), op.attr("pool_int64s", [])
+    of_texts = x.dtype.kind == "string"
+    op.require(len(texts if of_texts else numbers) > 0, f"no n-grams of {x.dtype}")
+    pool = emitter.strings(np.array(texts, object)).constant if of_texts else np.asarray(numbers, np.int64)
+    assert pool is not None
     table = _table(op, pool, columns)
     width = int(columns.max()) + 1
     rows = x if x.rank == 2 else emitter.reshape(x, (dim(1), x.shape[0]))

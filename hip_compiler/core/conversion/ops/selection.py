@@ -30,7 +30,7 @@ def convert_nonzero(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.hip("hip.nonzero", {"x": x}, [INT64], [(dim(x.rank), found)])[0]
 
 
-@onnx_op("Compress", how="hip.compress")
+@onnx_op("Compress", how="hip.compress", texts=True)
 def convert_compress(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Slices, or elements of the flattened input, where the condition is true."""
     x, condition = op.input(0), op.input(1)

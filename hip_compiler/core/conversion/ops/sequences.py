@@ -56,7 +56,7 @@ def _position(op: OnnxOp, index: int, length: int, *, past_end: int = 0) -> int 
     return at + length if at < 0 else at
 
 
-@onnx_op("SequenceConstruct", how=GONE)
+@onnx_op("SequenceConstruct", how=GONE, texts=True)
 def convert_construct(emitter: Emitter, op: OnnxOp) -> Tensor:
     """A sequence of the inputs."""
     return TensorList([op.input(i) for i in range(len(op.inputs))])
@@ -68,7 +68,7 @@ def convert_empty(emitter: Emitter, op: OnnxOp) -> Tensor:
     return TensorList([], BY_ONNX[op.attr("dtype", BY_NAME["float"].onnx)])
 
 
-@onnx_op("SequenceInsert", how=GONE, sequences=True)
+@onnx_op("SequenceInsert", how=GONE, sequences=True, texts=True)
 def convert_insert(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The sequence with one more tensor, at its end unless a position is given."""
     source, added, given = _source(op), op.input(1), op.optional(2)
@@ -84,7 +84,7 @@ def convert_insert(emitter: Emitter, op: OnnxOp) -> Tensor:
     return packed.insert(emitter, sequence, added, packed.position(emitter, given, sequence.length, past_end=1))
 
 
-@onnx_op("SequenceErase", how=GONE, sequences=True)
+@onnx_op("SequenceErase", how=GONE, sequences=True, texts=True)
 def convert_erase(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The sequence without one tensor, the last unless a position is given."""
     source, given = _source(op), op.optional(1)
@@ -99,7 +99,7 @@ def convert_erase(emitter: Emitter, op: OnnxOp) -> Tensor:
     return packed.erase(emitter, sequence, packed.position(emitter, where, sequence.length))
 
 
-@onnx_op("SequenceAt", how=GONE, limits=RANKS, sequences=True)
+@onnx_op("SequenceAt", how=GONE, limits=RANKS, sequences=True, texts=True)
 def convert_at(emitter: Emitter, op: OnnxOp) -> Tensor:
     """One tensor of a sequence."""
     source, given = _source(op), op.input(1)
@@ -110,7 +110,7 @@ def convert_at(emitter: Emitter, op: OnnxOp) -> Tensor:
     return packed.element(emitter, sequence, packed.position(emitter, given, sequence.length))
 
 
-@onnx_op("SequenceLength", how=GONE, sequences=True)
+@onnx_op("SequenceLength", how=GONE, sequences=True, texts=True)
 def convert_length(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The number of tensors in a sequence."""
     source = _source(op)
@@ -118,7 +118,13 @@ def convert_length(emitter: Emitter, op: OnnxOp) -> Tensor:
     return symbolic(np.array(length, dtype=object), INT64)
 
 
-@onnx_op("ConcatFromSequence", how="copies into one buffer; a view along the first axis", limits=RANKS, sequences=True)
+@onnx_op(
+    "ConcatFromSequence",
+    how="copies into one buffer; a view along the first axis",
+    limits=RANKS,
+    sequences=True,
+    texts=True,
+)
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The tensors of a sequence side by side along an axis, which may be a new one."""
     source, new = _source(op), bool(op.attr("new_axis", 0))
@@ -165,7 +171,7 @@ def _concat_packed(emitter: Emitter, source: Packed, axis: int, *, new: bool) ->
     return loop(emitter, begin, iterate, trip=source.length).states[0]
 
 
-@onnx_op("SplitToSequence", how="views, or one buffer where only run time knows how many parts there are")
+@onnx_op("SplitToSequence", how="views, or one buffer where only run time knows how many parts there are", texts=True)
 def convert_split(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Consecutive parts of a tensor along an axis; without sizes, one of each position."""
     x, given = op.input(0), op.optional(1)
@@ -207,7 +213,7 @@ def _parts(emitter: Emitter, x: Tensor, axis: int, sizes: Sequence[Dim], *, keep
 
 
 @onnx_op("SequenceMap", since=17, how="the subgraph for every tensor; scf.for where their number is of run time",
-         limits=RANKS, sequences=True)  # fmt: skip
+         limits=RANKS, sequences=True, texts=True)  # fmt: skip
 def convert_map(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """A subgraph applied to every tensor of a sequence; tensors among the other inputs go to each."""
     body: Subgraph = op.attr("body")
@@ -262,14 +268,14 @@ def _result_dtypes(emitter: Emitter, row: Callable[[Dim], list[Tensor]]) -> list
         holder.erase()
 
 
-@onnx_op("Optional", since=15, how=GONE, sequences=True)
+@onnx_op("Optional", since=15, how=GONE, sequences=True, texts=True)
 def convert_optional(emitter: Emitter, op: OnnxOp) -> Tensor:
     """An optional that holds the input, or nothing."""
     op.ignore("type")
     return op.optional(0) or Absent()
 
 
-@onnx_op("OptionalHasElement", since=15, how=GONE, sequences=True)
+@onnx_op("OptionalHasElement", since=15, how=GONE, sequences=True, texts=True)
 def convert_has_element(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Whether an optional holds something."""
     source = op.optional(0)
@@ -281,7 +287,7 @@ def convert_has_element(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda n: n != 0, [length], BOOL)
 
 
-@onnx_op("OptionalGetElement", since=15, how=GONE, limits=RANKS, sequences=True)
+@onnx_op("OptionalGetElement", since=15, how=GONE, limits=RANKS, sequences=True, texts=True)
 def convert_get_element(emitter: Emitter, op: OnnxOp) -> Tensor:
     """What an optional holds."""
     source = op.optional(0)

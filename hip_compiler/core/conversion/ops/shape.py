@@ -52,7 +52,7 @@ def convert_constant(emitter: Emitter, op: OnnxOp) -> Tensor:
     raise NotSupportedError("only tensors of numbers are supported")
 
 
-@onnx_op("Shape", "Size", how="extents, without an operation")
+@onnx_op("Shape", "Size", how="extents, without an operation", texts=True)
 def convert_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The extents of a tensor, or their product."""
     total, extents = dim(1), op.input(0).shape
@@ -64,13 +64,13 @@ def convert_shape(emitter: Emitter, op: OnnxOp) -> Tensor:
     return symbolic(objects(*extents)[window], INT64)
 
 
-@onnx_op("Identity", how="forwarded", sequences=True, broadcasts=True)
+@onnx_op("Identity", how="forwarded", sequences=True, broadcasts=True, texts=True)
 def convert_identity(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input itself."""
     return op.optional(0) or Absent()
 
 
-@onnx_op("Reshape", how="view")
+@onnx_op("Reshape", how="view", texts=True)
 def convert_reshape(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same elements under another shape; the target may be computed from run-time extents."""
     x = op.input(0)
@@ -115,7 +115,7 @@ def _is_inferred(value: Any) -> Any:
     return arith.cmpi(arith.CmpIPredicate.eq, value, index(-1))
 
 
-@onnx_op("Flatten", how="view")
+@onnx_op("Flatten", how="view", texts=True)
 def convert_flatten(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Two axes: the product of the leading extents and the product of the rest."""
     x = op.input(0)
@@ -138,7 +138,7 @@ def _data_axes(op: OnnxOp) -> Tensor | None:
     return given
 
 
-@onnx_op("Squeeze", how="view")
+@onnx_op("Squeeze", how="view", texts=True)
 def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Extents of 1 removed."""
     x = op.input(0)
@@ -164,7 +164,7 @@ def convert_squeeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.reshape(x, tuple(extent for i, extent in enumerate(x.shape) if i not in dropped))
 
 
-@onnx_op("Unsqueeze", how="view")
+@onnx_op("Unsqueeze", how="view", texts=True)
 def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Extents of 1 inserted."""
     x = op.input(0)
@@ -181,7 +181,7 @@ def convert_unsqueeze(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.reshape(x, tuple(dim(1) if i in new else next(rest) for i in range(rank)))
 
 
-@onnx_op("Transpose", how="linalg.generic")
+@onnx_op("Transpose", how="linalg.generic", texts=True)
 def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Axes in another order; a view where only extents of 1 move."""
     x = op.input(0)
@@ -190,7 +190,7 @@ def convert_transpose(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.transpose(x, order)
 
 
-@onnx_op("Expand", how="linalg.generic")
+@onnx_op("Expand", how="linalg.generic", texts=True)
 def convert_expand(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Broadcast to the shape that the input's and the given one have together."""
     x = op.input(0)
@@ -201,7 +201,7 @@ def convert_expand(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.expand(x, shape)
 
 
-@onnx_op("Concat", how="copies into one buffer")
+@onnx_op("Concat", how="copies into one buffer", texts=True)
 def convert_concat(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Inputs side by side along an axis."""
     return joined(emitter, op, [op.input(i) for i in range(len(op.inputs))], op.attr("axis"))
@@ -223,7 +223,7 @@ def joined(emitter: Emitter, op: OnnxOp, parts: Sequence[Tensor], along: int) ->
     return emitter.concat(whole or parts, axis, tuple(shape))
 
 
-@onnx_op("Split", how="views")
+@onnx_op("Split", how="views", texts=True)
 def convert_split(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """Consecutive parts along an axis."""
     x = op.input(0)
@@ -260,7 +260,7 @@ def check_parts(emitter: Emitter, op: OnnxOp, sizes: Sequence[Dim], extent: Dim)
     emitter.check_equal(sum(sizes, dim(0)), extent, op.op)
 
 
-@onnx_op("Slice", how="view")
+@onnx_op("Slice", how="view", texts=True)
 def convert_slice(emitter: Emitter, op: OnnxOp) -> Tensor:
     """Elements from start to end of axes, with a step; bounds clamp to the axis."""
     x = op.input(0)
@@ -335,7 +335,7 @@ def _from_end(emitter: Emitter, position: Dim, extent: Dim) -> Dim:
     return emitter.fresh_symbol(arith.maxsi(whole, index(0)))
 
 
-@onnx_op("Tile", how="linalg.generic")
+@onnx_op("Tile", how="linalg.generic", texts=True)
 def convert_tile(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The input repeated along every axis."""
     x, repeats = op.input(0), emitter.run_time_extents(op.input(1))

@@ -14,8 +14,17 @@ from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import select
 from hip_compiler.core.conversion.ops.features import DOMAIN, as_rows, linear
 from hip_compiler.core.conversion.reductions import REDUCTIONS
-from hip_compiler.core.conversion.scalars import Scalar, load, store
-from hip_compiler.core.conversion.scores import ONE_TARGET, class_labels, label_at, labels_of, one_score, transformed
+from hip_compiler.core.conversion.scalars import Scalar, load, store, where
+from hip_compiler.core.conversion.scores import (
+    ONE_TARGET,
+    class_labels,
+    count_of,
+    each_label,
+    label_at,
+    labels_of,
+    one_score,
+    transformed,
+)
 from hip_compiler.core.conversion.tensors import Tensor, constant
 from hip_compiler.core.mlir import ir
 from hip_compiler.dtypes import BY_NAME
@@ -98,11 +107,11 @@ def convert_svm_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.elementwise(lambda v: select(v > 0.0, 1.0, -1.0, v), [scores], FLOAT)
 
 
-@onnx_op("SVMClassifier", domain=DOMAIN, how="hip.pairwise_scores", limits="no labels that are strings")
+@onnx_op("SVMClassifier", domain=DOMAIN, how="hip.pairwise_scores")
 def convert_svm_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """The class that most pairs vote for, and the scores of pairs or the probabilities of classes."""
-    labels = class_labels(op, "classlabels_ints")
-    sizes, classes = [int(size) for size in op.attr("vectors_per_class", [])], len(labels)
+    labels = class_labels(emitter, op, "classlabels_ints")
+    sizes, classes = [int(size) for size in op.attr("vectors_per_class", [])], count_of(labels)
     op.require(classes > 1, "one class")
     op.require(_floats(op, "rho").size > 0, "no rho")
     if sum(sizes) == 0:
@@ -134,10 +143,10 @@ def convert_svm_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     return [chosen, transformed(emitter, scores, transform)][: op.outputs]
 
 
-def _linear_machine(emitter: Emitter, op: OnnxOp, labels: np.ndarray) -> list[Tensor]:
+def _linear_machine(emitter: Emitter, op: OnnxOp, labels: Tensor) -> list[Tensor]:
     """Label and scores of a machine that has weights [classes, features] in place of support vectors."""
     op.ignore("kernel_type", "kernel_params", "support_vectors", "vectors_per_class")
-    coefficients, classes = _floats(op, "coefficients"), len(labels)
+    coefficients, classes = _floats(op, "coefficients"), count_of(labels)
     op.require(
         coefficients.size > 0 and coefficients.size % classes == 0,
         f"{coefficients.size} coefficients for {classes} classes",
@@ -149,12 +158,10 @@ def _linear_machine(emitter: Emitter, op: OnnxOp, labels: np.ndarray) -> list[Te
     op.ignore("prob_b")
     if classes == 2 and not with_probabilities:
         # The larger score decides alone: above 0, or from a half on where no weight is negative, it is for the second.
-        positive = bool((coefficients >= 0).all())
-        largest = emitter.reduce(scores, [1], "max")
+        positive, largest = bool((coefficients >= 0).all()), emitter.reduce(scores, [1], "max")
 
-        def choose(v: Scalar, label: Scalar) -> Scalar:
-            second = v >= 0.5 if positive else v > 0.0
-            return select(second, int(labels[1]), label, label)
+        def choose(v: Scalar, label: Scalar, second: Scalar) -> Scalar:
+            return where(v >= 0.5 if positive else v > 0.0, second, label)
 
-        chosen = emitter.elementwise(choose, [largest, chosen], INT64)
+        chosen = emitter.elementwise(choose, [largest, chosen, each_label(labels)[1]], labels.dtype)
     return [chosen, transformed(emitter, scores, op.attr("post_transform", "NONE"))]

@@ -14,6 +14,7 @@ from hip_compiler.core.conversion.ops.elementwise import select
 from hip_compiler.core.conversion.scores import (
     ONE_TARGET,
     class_labels,
+    count_of,
     labels_of,
     one_score,
     second_above,
@@ -67,7 +68,12 @@ def convert_regressor(emitter: Emitter, op: OnnxOp) -> Tensor:
 
 
 @onnx_op(
-    "TreeEnsemble", domain=DOMAIN, since=5, how="hip.tree_ensemble", dtypes=frozenset({"float16", "float", "double"})
+    "TreeEnsemble",
+    domain=DOMAIN,
+    since=5,
+    how="hip.tree_ensemble",
+    dtypes=frozenset({"float16", "float", "double"}),
+    limits="post_transform 1 is SOFTMAX and 2 LOGISTIC, as specified; ONNX Runtime has them the other way round",
 )
 def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
     """The same with leaves in a list of their own, and nodes that test for membership in sets."""
@@ -76,34 +82,34 @@ def convert_ensemble(emitter: Emitter, op: OnnxOp) -> Tensor:
     return emitter.cast(transformed(emitter, scores, TRANSFORMS[op.attr("post_transform", 0)]), op.input(0).dtype)
 
 
-@onnx_op("TreeEnsembleClassifier", domain=DOMAIN, how="hip.tree_ensemble", limits="no labels that are strings")
+@onnx_op("TreeEnsembleClassifier", domain=DOMAIN, how="hip.tree_ensemble")
 def convert_classifier(emitter: Emitter, op: OnnxOp) -> Sequence[Tensor]:
     """The class of the highest score, and the scores.
 
     ONNX Runtime gives two classes that both have scores the labels 0 and 1, whatever theirs are; not so here.
     """
-    labels = class_labels(op, "classlabels_int64s")
+    labels = class_labels(emitter, op, "classlabels_int64s")
     forest = read_forest(op, "class")
     scored = np.unique(forest.targets)
     transform = op.attr("post_transform", "NONE")
     # One score decides between two classes, as a probability where no weight is negative.
     positive = bool((forest.weights >= 0).all())
-    if len(labels) == 2 and scored.tolist() == [0]:
+    if count_of(labels) == 2 and scored.tolist() == [0]:
         score = _with_base(emitter, op, _scores(emitter, op, forest, 1, "sum"), 1)
         threshold = 0.5 if positive else 0.0
         chosen, scores = one_score(emitter, score, labels, transform, threshold=threshold, of_one=positive)
         return [chosen, emitter.cast(scores, FLOAT)][: op.outputs]
-    summed = _scores(emitter, op, forest, len(labels), "sum")
-    scores = _with_base(emitter, op, summed, len(labels))
-    if len(labels) == 2 and scored.tolist() == [1]:
+    summed = _scores(emitter, op, forest, count_of(labels), "sum")
+    scores = _with_base(emitter, op, summed, count_of(labels))
+    if count_of(labels) == 2 and scored.tolist() == [1]:
         op.require(scores is summed, "base values where only the second of two classes has scores")
         second = emitter.slice(scores, [dim(0), dim(1)], [scores.shape[0], dim(1)], [1, 1])
         chosen = second_above(emitter, second, labels, 0.5 if positive else 0.0)
-    elif scores is not summed or positive or always_scored(forest) >= set(range(len(labels))):
+    elif scores is not summed or positive or always_scored(forest) >= set(range(count_of(labels))):
         chosen = labels_of(emitter, scores, labels)
     else:
         # A class that no leaf on the way has named is not chosen, though its 0 may be the highest score.
-        named = _scores(emitter, op, replace(forest, weights=np.ones_like(forest.weights)), len(labels), "max")
+        named = _scores(emitter, op, replace(forest, weights=np.ones_like(forest.weights)), count_of(labels), "max")
         among = emitter.elementwise(lambda v, n: select(n > 0.0, v, float("-inf"), v), [scores, named], scores.dtype)
         chosen = labels_of(emitter, among, labels)
     return [chosen, emitter.cast(transformed(emitter, scores, transform), FLOAT)][: op.outputs]
