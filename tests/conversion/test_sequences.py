@@ -96,8 +96,8 @@ REFUSED = {
         "a tensor of float into a sequence of int64",
     ),
     "input": (
-        "g (seq(string[N]) s) => (int64 n) { n = SequenceLength (s) }",
-        "a sequence of tensors of numbers can be",
+        "g (seq(complex64[N]) s) => (int64 n) { n = SequenceLength (s) }",
+        "complex numbers have no kernels",
     ),
     "operator": ("g (seq(float[N]) s) => (float[N] y) { y = Neg (s) }", "an input is a sequence or an optional"),
 }

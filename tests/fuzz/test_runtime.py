@@ -105,7 +105,7 @@ def col2im(draw: Draw) -> Example:
 def one_hot(draw: Draw) -> Example:
     shape = tuple(draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
     depth = draw(few)
-    at = whole(draw, -depth - 1, depth + 1, shape, choice(draw, np.int64, np.int32))
+    at = whole(draw, -depth - 1, depth + 1, shape)
     rank = len(shape) + 1
     values = np.array([0.5, -2], choice(draw, np.float32, np.int64))
     return Example(

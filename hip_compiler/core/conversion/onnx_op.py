@@ -186,6 +186,8 @@ class Converter:
         """Why an instance is refused for the kinds of its inputs; None where it is not."""
         if not self.sequences and any(isinstance(source, Compound) for source in op.inputs):
             return "an input is a sequence or an optional"
+        if any(source is not None and source.dtype.kind == "complex" for source in op.inputs):
+            return "complex numbers have no kernels"
         if not self.texts and any(source is not None and source.dtype.kind == "string" for source in op.inputs):
             return STRINGS
         first = op.optional(0)

@@ -56,8 +56,10 @@ def compound_input(name: str, position: int, kind: CompoundType) -> Port:
     """A sequence or an optional, whose tensors become arguments; or a tensor of strings.
 
     Raises:
-        NotSupportedError: a tensor of unknown rank.
+        NotSupportedError: a tensor of strings of unknown rank, and complex numbers.
     """
+    if kind.dtype.kind == "complex":
+        raise NotSupportedError("complex numbers have no kernels")
     if not (kind.sequence or kind.optional):
         if kind.shape is None:
             raise NotSupportedError("a tensor of strings without a known rank")

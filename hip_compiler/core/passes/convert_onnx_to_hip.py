@@ -129,7 +129,7 @@ class _FunctionConversion:
                 self._refuse(name, "graph input", str(error))
                 return None
         dtype, extents = dtype_of(argument.type), shape_of(argument.type)
-        if dtype is None or extents is None or dtype.kind == "string":
+        if dtype is None or extents is None or dtype.kind in ("string", "complex"):
             advice = next((f"; {text}" for word, text in _ADVICE.items() if word in str(argument.type)), "")
             reason = f"{argument.type}: inputs must be tensors of numbers with a known rank{advice}"
             self._refuse(name, "graph input", reason)
@@ -224,6 +224,7 @@ class _FunctionConversion:
 
 _ADVICE = {
     "sequence": "a sequence of tensors of numbers can be an input",
+    "complex": "make real and imaginary parts a last axis of two",
     "optional": "an optional of a tensor of numbers, or of a sequence of such, can be an input",
 }
 _FLOAT32 = next(numpy for numpy, dtype in BY_NUMPY.items() if dtype.name == "float")
