@@ -89,7 +89,8 @@ def _session(arguments: argparse.Namespace) -> Session:
 def _summary(name: str, array: Any) -> dict[str, Any]:
     import numpy as np
 
-    row: dict[str, Any] = {"output": name, "dtype": str(array.dtype), "shape": list(array.shape)}
+    kind = "string" if array.dtype == object else str(array.dtype)
+    row: dict[str, Any] = {"output": name, "dtype": kind, "shape": list(array.shape)}
     plain = np.asarray(array, np.float64) if array.dtype.kind not in "cOSU" else None
     measures = (("min", np.min), ("max", np.max), ("mean", np.mean))
     for label, measure in measures:

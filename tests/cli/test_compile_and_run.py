@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from hip_compiler.cli import main
 from hip_compiler.errors import HipCompilerError
 from hip_compiler.runtime import native
+from tests.conversion.oracle import build
 
 BIAS = np.array([1.0, -2.0, 0.5, 0.0], np.float32)
 
@@ -150,3 +151,20 @@ def test_what_cannot_be_compiled_is_one_report_and_status_1(
     error = capsys.readouterr().err
     assert error.startswith("HIPC0200: 1 node cannot be compiled\n  /middle: com.acme::Swirl opset 1")
     assert not (tmp_path / "odd.hipc").exists()
+
+
+def test_sequences_and_strings_are_given_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = (
+        "g (seq(float[N]) s, string[M] w) => (seq(float[N]) t, string[M] v) {\n t = Identity (s)\n v = Identity (w) }"
+    )
+    onnx.save(build(graph), tmp_path / "model.onnx")
+    np.savez(tmp_path / "s.npz", first=np.ones(2, np.float32), second=np.zeros(3, np.float32))
+    np.save(tmp_path / "w.npy", np.array(["one", "größer"]))
+    arguments = ["run", str(tmp_path / "model.onnx"), "-i", f"s={tmp_path / 's.npz'}"]
+    assert main([*arguments, "-i", f"w={tmp_path / 'w.npy'}", "--save", str(tmp_path / "out.npz")]) == 0
+    shown = capsys.readouterr().out
+    assert "t[1]" in shown and "string" in shown
+    with np.load(tmp_path / "out.npz") as saved:
+        assert saved["v"].tolist() == ["one", "größer"] and saved["t[1]"].shape == (3,)
+    assert main(arguments) == 1
+    assert "input 'w' has element type string\n  do: give it with --input" in capsys.readouterr().err
