@@ -65,6 +65,12 @@ def two() -> tuple[np.ndarray, np.ndarray]:
     return x, np.where(_target(x) > 0, 7, 3)
 
 
+def names() -> tuple[np.ndarray, np.ndarray]:
+    """Three classes, whose labels are words."""
+    x, y = three()
+    return x, np.array(["low", "middle", "high"])[y]
+
+
 def numbers() -> tuple[np.ndarray, np.ndarray]:
     """One number."""
     x = _features()
@@ -111,6 +117,7 @@ CASES: tuple[Case, ...] = (
     case("sklearn.svm:SVC", "two", kernel="sigmoid"),
     case("sklearn.svm:SVC", "three", kernel="linear", decision_function_shape="ovo"),
     case("sklearn.svm:NuSVC", "three", nu=0.3),
+    case("sklearn.svm:SVC", "names", gamma=0.5),
     case("sklearn.svm:SVR", "numbers", C=10.0),
     case("sklearn.svm:NuSVR", "numbers", kernel="poly"),
     case("sklearn.svm:LinearSVC", "two"),
@@ -119,6 +126,7 @@ CASES: tuple[Case, ...] = (
     case("sklearn.tree:DecisionTreeClassifier", "two", max_depth=4),
     case("sklearn.tree:DecisionTreeRegressor", "pairs", max_depth=4),
     case("sklearn.ensemble:RandomForestClassifier", "two", n_estimators=8, random_state=0),
+    case("sklearn.ensemble:RandomForestClassifier", "names", n_estimators=8, random_state=0),
     case("sklearn.ensemble:RandomForestRegressor", "numbers", n_estimators=8, random_state=0),
     case("sklearn.ensemble:ExtraTreesClassifier", "three", n_estimators=8, random_state=0),
     case("sklearn.ensemble:GradientBoostingClassifier", "two", n_estimators=8),
@@ -198,17 +206,20 @@ def fitted(one: Case) -> tuple[Any, np.ndarray]:
 def converted(estimator: Any, x: np.ndarray) -> Any:
     """The estimator as a model without maps."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    # Whatever has probabilities has the option to give them as a tensor; LinearSVC has it not.
-    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") or hasattr(last, "break_ties") else None
+    # Classifiers with probabilities have the option to give them as a tensor, and SVC has it without them.
+    maps = hasattr(last, "classes_") and (hasattr(last, "predict_proba") or hasattr(last, "break_ties"))
+    options = {id(last): {"zipmap": False}} if maps else None
     return import_module("skl2onnx").to_onnx(estimator, x[:1], options=options, target_opset=OPSETS)
 
 
 def distance(found: np.ndarray, expected: np.ndarray) -> float:
-    """Largest difference beside the largest magnitude; for whole numbers the share that differ. inf: of two kinds."""
-    if found.shape != expected.shape or (np.isnan(found) != np.isnan(expected)).any():
+    """Largest difference beside the largest magnitude; for labels the share that differ. inf: of two kinds."""
+    if found.shape != expected.shape:
         return float("inf")
-    if expected.dtype.kind in "iu":
+    if expected.dtype.kind != "f":
         return float((found != expected).mean())
+    if (np.isnan(found) != np.isnan(expected)).any():
+        return float("inf")
     largest = np.nanmax(np.abs(expected), initial=1e-9)
     return float(np.nanmax(np.abs(found.astype(np.float64) - expected), initial=0.0) / largest)
 
