@@ -76,6 +76,8 @@ class Session:
         self.seconds: Mapping[str, float] = loaded.seconds
         self.relinked = loaded.relinked
         metadata = self._artifact.metadata
+        self._inputs = metadata.values_of(metadata.inputs)
+        self._outputs = metadata.values_of(metadata.outputs)
         self._lock = threading.Lock()
         self._allocator = OutputAllocator(metadata.outputs)
         self._tensors = (abi.Tensor * max(1, len(metadata.inputs)))()
@@ -93,12 +95,12 @@ class Session:
     @property
     def inputs(self) -> tuple[ValueInfo, ...]:
         """Name and type of every input: tensors, whose string extents are symbols, sequences and optionals."""
-        return self.metadata.values_of(self.metadata.inputs)
+        return self._inputs
 
     @property
     def outputs(self) -> tuple[ValueInfo, ...]:
         """Name and type of every output: tensors, whose string extents are symbols, sequences and optionals."""
-        return self.metadata.values_of(self.metadata.outputs)
+        return self._outputs
 
     @property
     def metadata(self) -> Metadata:
@@ -132,8 +134,8 @@ class Session:
         """
         if self.metadata.compounds or self.metadata.strings.names:
             texts = Texts(self.metadata.strings)
-            packed = pack_feeds(feeds, self.inputs, texts)
-            return unpack_outputs(self._run(packed, outputs), self.outputs, texts)
+            packed = pack_feeds(feeds, self._inputs, texts)
+            return unpack_outputs(self._run(packed, outputs), self._outputs, texts)
         return self._run(feeds, outputs)
 
     def _run(self, feeds: Mapping[str, Any], outputs: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:

@@ -84,7 +84,8 @@ template <class T> struct ByTaps : Columns<T> {
 };
 
 // Grid: tiles, images * groups. The filters' rows have `depth` elements, which follow each other as COLUMNS wants them.
-template <class T, class COLUMNS> DEVICE void conv_tiles(const T *x, const T *w, T *y, const Conv &conv, Epilogue epilogue, i64 depth) {
+template <class T, class COLUMNS>
+DEVICE void conv_tiles(const T *x, const T *w, T *y, const Conv &conv, Epilogue epilogue, i64 depth) {
   i64 across = ceil_div((i64)conv.out_size, (i64)TILE);
   i64 first_row = block() / across * TILE, first_column = block() % across * TILE;
   for (u32 product = block_y(); product < (u32)(conv.images * conv.groups); product += blocks_y()) {
@@ -144,15 +145,19 @@ DEVICE void conv_direct(const T *x, const T *w, T *y, const Conv &conv, Epilogue
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL_OF_BLOCKS(256, 2) conv_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                     \
+  KERNEL_OF_BLOCKS(256, 2) conv_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {        \
     conv_tiles<T, Gathered<T>>(x, w, y, conv, epilogue, depth);                                                        \
   }                                                                                                                    \
-  KERNEL_OF_BLOCKS(256, 3) conv_taps_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {                \
+  KERNEL_OF_BLOCKS(256, 3) conv_taps_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, i64 depth) {   \
     conv_tiles<T, ByTaps<T>>(x, w, y, conv, epilogue, depth);                                                          \
   }
 HIPC_FLOATS(DEFINE)
-KERNEL(256) conv_order_b2(const u16 *w, u16 *to, i64 count, i32 channels, i32 taps) { order_by_taps(w, to, count, channels, taps); }
-KERNEL(256) conv_order_b4(const u32 *w, u32 *to, i64 count, i32 channels, i32 taps) { order_by_taps(w, to, count, channels, taps); }
+KERNEL(256) conv_order_b2(const u16 *w, u16 *to, i64 count, i32 channels, i32 taps) {
+  order_by_taps(w, to, count, channels, taps);
+}
+KERNEL(256) conv_order_b4(const u32 *w, u32 *to, i64 count, i32 channels, i32 taps) {
+  order_by_taps(w, to, count, channels, taps);
+}
 #undef DEFINE
 #define DEFINE(WORD, T)                                                                                                \
   KERNEL(256) conv_direct_##WORD(const T *x, const T *w, T *y, Conv conv, Epilogue epilogue, f64 first, f64 second) {  \

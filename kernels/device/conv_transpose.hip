@@ -187,7 +187,7 @@ template <class T> DEVICE void conv_transpose_direct(const T *x, const T *w, con
 } // namespace
 
 #define DEFINE(WORD, T)                                                                                                \
-  KERNEL_OF_BLOCKS(256, 2) conv_transpose_##WORD(const T *x, const T *w, const T *bias, T *y, TransposedWindow conv) {              \
+  KERNEL_OF_BLOCKS(256, 2) conv_transpose_##WORD(const T *x, const T *w, const T *bias, T *y, TransposedWindow conv) { \
     conv_transpose_tiles<T>(x, w, bias, y, conv);                                                                      \
   }
 HIPC_FLOATS(DEFINE)

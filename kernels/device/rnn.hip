@@ -84,7 +84,8 @@ template <class T> DEVICE Compute<T> opened(const Network &net, i64 d, i32 gate,
 // The new state of hidden unit j by its gates as `opened` left them, and the new cell. `own` is the input's part of a GRU's
 // candidate.
 template <class T>
-DEVICE Compute<T> closed(const Network &net, i64 d, i64 j, const Compute<T> (&gate)[4], Compute<T> own, Compute<T> h, Compute<T> &cell) {
+DEVICE Compute<T> closed(const Network &net, i64 d, i64 j, const Compute<T> (&gate)[4], Compute<T> own, Compute<T> h,
+                         Compute<T> &cell) {
   using C = Compute<T>;
   const NetworkActivation *f = net.functions[d];
   if (net.kind == NET_RNN) return gate[0];

@@ -52,7 +52,8 @@ template <class T> DEVICE void turn_vectors(const Layer<T> &layer, const Rotatio
   Head<T> head = layer.head(place, number);
   auto x = load<T, V>(head.from + at), y = load<T, V>(head.from + r.half + at);
   if (head.turns) {
-    auto c = mixed_vector<V>(r.cos, r.table_dtype, place.angle * r.half + at), d = mixed_vector<V>(r.sin, r.table_dtype, place.angle * r.half + at);
+    i64 angles = place.angle * r.half + at;
+    auto c = mixed_vector<V>(r.cos, r.table_dtype, angles), d = mixed_vector<V>(r.sin, r.table_dtype, angles);
     UNROLL for (int i = 0; i < V; i++) {
       f32 left = widen(x[i]), right = widen(y[i]);
       x[i] = narrow<T>(left * c[i] - right * d[i]), y[i] = narrow<T>(left * d[i] + right * c[i]);
@@ -69,7 +70,8 @@ template <class T> DEVICE void turn_each(const Layer<T> &layer, const Rotation &
   UNROLL for (int h = 0; h < HEADS; h++) own[h] = layer.head(place, min(first + h, heads - 1));
   for (i32 i = lane(); i < r.half; i += WAVE) {
     i32 one = r.interleaved ? 2 * i : i, other = r.interleaved ? 2 * i + 1 : i + r.half;
-    f32 c = mixed_at(r.cos, r.table_dtype, place.angle * r.half + i), d = mixed_at(r.sin, r.table_dtype, place.angle * r.half + i);
+    i64 angle = place.angle * r.half + i;
+    f32 c = mixed_at(r.cos, r.table_dtype, angle), d = mixed_at(r.sin, r.table_dtype, angle);
     f32 x[HEADS], y[HEADS];
     UNROLL for (int h = 0; h < HEADS; h++) x[h] = widen(own[h].from[one]), y[h] = widen(own[h].from[other]);
     UNROLL for (int h = 0; h < HEADS; h++) {

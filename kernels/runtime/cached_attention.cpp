@@ -97,8 +97,10 @@ int32_t step(hipc_context *context, const Layer &op) {
 // How many lanes have a head, each a vector of either half; 0 where not all of it turns so, or where vectors are not aligned.
 int32_t lanes_of_head(hipc_context *context, const Layer &op, const Rotation &rotation) {
   int64_t vector = 16 / element_size(op.q->dtype), lanes = rotation.half / vector;
-  if (rotation.interleaved || 2 * rotation.half != op.size || rotation.half % vector || lanes < 1 || lanes > wave_size(context)) return 0;
-  const void *all[] = {op.q->data, op.k->data, op.v->data, op.y->data, op.present_k->data, op.present_v->data, rotation.cos, rotation.sin};
+  if (rotation.interleaved || 2 * rotation.half != op.size || rotation.half % vector) return 0;
+  if (lanes < 1 || lanes > wave_size(context)) return 0;
+  const void *all[] = {op.q->data,         op.k->data,         op.v->data,   op.y->data,
+                       op.present_k->data, op.present_v->data, rotation.cos, rotation.sin};
   for (const void *pointer : all)
     if ((uintptr_t)pointer % 16) return 0;
   int64_t offsets = op.q_first | op.k_first | op.v_first | op.q->shape[2] | op.k->shape[2] | op.v->shape[2];

@@ -14,7 +14,8 @@ int32_t wrong(hipc_context *context, const char *what, int64_t found, int64_t ex
 }
 
 // As a product of tiles. With channels enough its depth is tap after tap of them, for which the filters are put in order.
-int32_t tiled(hipc_context *context, const void *x, const void *w, void *y, int32_t dtype, const WindowedProduct &conv, const ProductEnd &ends) {
+int32_t tiled(hipc_context *context, const void *x, const void *w, void *y, int32_t dtype, const WindowedProduct &conv,
+              const ProductEnd &ends) {
   Launch grid;
   grid.block[0] = 256;
   grid.grid[0] = (uint32_t)(ceil_div((int64_t)conv.filters, TILE) * ceil_div((int64_t)conv.out_size, TILE));
@@ -26,7 +27,8 @@ int32_t tiled(hipc_context *context, const void *x, const void *w, void *y, int3
     int64_t count = conv.groups * conv.filters * depth, size = element_size(dtype);
     void *ordered = device_scratch(context, count * size);
     if (!ordered) return out_of_memory(context, "conv");
-    HIPC_TRY(launch(context, kernel_name_of_size("conv_order", size), over(context, count), w, ordered, count, conv.channels, conv.taps));
+    HIPC_TRY(launch(context, kernel_name_of_size("conv_order", size), over(context, count), w, ordered, count, conv.channels,
+                    conv.taps));
     w = ordered;
   }
   return launch(context, kernel_name("conv_taps", dtype), grid, x, w, y, conv, ends, depth);

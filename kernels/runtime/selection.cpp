@@ -123,7 +123,8 @@ struct Sorted {
 };
 
 // Single elements by their keys.
-int32_t sort_elements(hipc_context *context, const hipc_tensor *x, int32_t dtype, SortedKeys from, SortedKeys to, const Sorted &sorted) {
+int32_t sort_elements(hipc_context *context, const hipc_tensor *x, int32_t dtype, SortedKeys from, SortedKeys to,
+                      const Sorted &sorted) {
   int64_t count = sorted.slices.length;
   Launch grid = rows(ceil_div(count, SORT_RUN));
   HIPC_TRY(launch(context, "unique_sort", grid, x->data, dtype, (int32_t)element_size(dtype), from, count));

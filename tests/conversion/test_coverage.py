@@ -197,7 +197,7 @@ def test_examples_compile_and_run() -> None:
         results = session.run(feeds)
     for name in names:
         assert results[name].size > 0, name
-        assert np.isfinite(results[name].astype(np.float64)).all(), name
+        assert results[name].dtype == object or np.isfinite(results[name].astype(np.float64)).all(), name
         assert results[name].any(), f"{name}: zeros show nothing"
 
 

@@ -274,6 +274,15 @@ def test_keys_of_another_kind_are_refused() -> None:
         hip_compiler.compile(model_of(node, np.array([1, 2]), ["y"], 2))
 
 
+def test_a_report_says_what_to_do_about_maps() -> None:
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain=DOMAIN, classlabels_int64s=[1, 2, 3])
+    model = model_of(node, X, [], 1)
+    maps = helper.make_map_type_proto(7, helper.make_tensor_type_proto(1, None))
+    model.graph.output.append(helper.make_value_info("y", helper.make_sequence_type_proto(maps)))
+    with pytest.raises(hip_compiler.UnsupportedError, match="zipmap=False, or make the tensor that it reads an output"):
+        hip_compiler.compile(model)
+
+
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
 def test_tf_idf(mode: str) -> None:
     node = helper.make_node(

@@ -99,7 +99,6 @@ def test_regressor(kernel: str | None, one_class: int) -> None:
 @pytest.mark.parametrize(
     ("op", "change", "words"),
     [
-        ("SVMClassifier", {"classlabels_strings": ["a", "b"]}, "labels that are strings"),
         ("SVMClassifier", {"post_transform": "PROBIT"}, "PROBIT of the one score"),
         ("SVMClassifier", {"kernel_type": "COSINE"}, "kernel_type COSINE"),
         ("SVMClassifier", {"kernel_params": [0.5]}, "gamma, coef0 and degree"),

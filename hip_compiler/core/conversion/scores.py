@@ -18,6 +18,8 @@ from hip_compiler.shapes import dim
 FLOAT, INT64 = BY_NAME["float"], BY_NAME["int64"]
 _SMALLEST = 1e-7
 """Magnitude up to which a score is 0 for SOFTMAX_ZERO."""
+ONE_TARGET = "post_transform holds for one target too, for which ONNX Runtime leaves it out unless it is PROBIT"
+"""What regressors say of the one difference."""
 
 
 def class_labels(emitter: Emitter, op: OnnxOp, name: str) -> Tensor:
@@ -89,10 +91,6 @@ def one_score(
     own = emitter.elementwise(sigmoid, [score], score.dtype) if transform == "LOGISTIC" else score
     both = emitter.concat([other, own], 1, (score.shape[0], dim(2)))
     return [second_above(emitter, score, labels, threshold), both]
-
-
-ONE_TARGET = "post_transform holds for one target too, for which ONNX Runtime leaves it out unless it is PROBIT"
-"""What regressors say of the one difference."""
 
 
 def transformed(emitter: Emitter, scores: Tensor, transform: str) -> Tensor:

@@ -14,7 +14,7 @@ from hip_compiler.core.conversion.onnx_op import OnnxOp, onnx_op
 from hip_compiler.core.conversion.ops.elementwise import select
 from hip_compiler.core.conversion.ops.features import DOMAIN, as_rows, linear
 from hip_compiler.core.conversion.reductions import REDUCTIONS
-from hip_compiler.core.conversion.scalars import Scalar, load, store, where
+from hip_compiler.core.conversion.scalars import Scalar, literal, load, store, where
 from hip_compiler.core.conversion.scores import (
     ONE_TARGET,
     class_labels,
@@ -78,13 +78,13 @@ def _kernel(emitter: Emitter, op: OnnxOp, vectors: np.ndarray) -> Tensor:
         base = v * gamma + coef0
         if degree in (1, 2, 3):
             return base if degree == 1 else base * base if degree == 2 else base * base * base
-        return base.apply("powf", select(base == base, degree, degree, base))
+        return base.apply("powf", literal(degree, FLOAT))
 
-    def bent(v: Scalar) -> Scalar:
+    def tanh(v: Scalar) -> Scalar:
         return (v * gamma + coef0).apply("tanh")
 
     products = linear(emitter, op.input(0), vectors, [])
-    return emitter.elementwise(poly if kind == "POLY" else bent, [products], FLOAT)
+    return emitter.elementwise(poly if kind == "POLY" else tanh, [products], FLOAT)
 
 
 @onnx_op("SVMRegressor", domain=DOMAIN, how="hip.matmul and linalg.generic", limits=ONE_TARGET)
