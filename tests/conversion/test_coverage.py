@@ -201,6 +201,40 @@ def test_examples_compile_and_run() -> None:
         assert results[name].any(), f"{name}: zeros show nothing"
 
 
+LATER = {("", "GRU"), ("", "LSTM"), ("", "MaxRoiPool"), ("", "RNN"), ("", "Upsample"), ("ai.onnx.ml", "LabelEncoder")}
+"""Operators whose first form is not compiled: those of ONNX begin with opset 7, and LabelEncoder with version 2."""
+
+
+def test_rows_are_as_wide_as_onnx_defines_them() -> None:
+    """Element types of first inputs, complex numbers aside, and opsets: of every version that has not been removed."""
+    versions: dict[tuple[str, str], list[Any]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.deprecated:
+            versions.setdefault((schema.domain, schema.name), []).append(schema)
+    narrow, late = {}, set()
+    for row in ROWS.values():
+        known = sorted(versions.get((row.domain, row.operator), []), key=lambda schema: schema.since_version)
+        ends = [*(schema.since_version for schema in known[1:]), 1 << 30]
+        last = row.until or 1 << 30
+        covered = [s for s, end in zip(known, ends, strict=False) if s.since_version <= last and end > row.since]
+        allowed = {text[7:-1] for schema in covered for formal in list(schema.inputs)[:1] for text in formal.types}
+        missing = (allowed & set(TYPES)) - set(row.dtypes or allowed)
+        if missing:
+            narrow[row.operator] = sorted(missing)
+        rows = [other.since for other in ROWS.values() if (other.domain, other.operator) == (row.domain, row.operator)]
+        if known and min(rows) > min(schema.since_version for schema in known):
+            late.add((row.domain, row.operator))
+    assert late == LATER
+    assert narrow == {operator: ["string"] for operator in NOT_OF_STRINGS}
+
+
+NOT_OF_STRINGS = {
+    "Cast", "CastLike", "CenterCropPad", "Col2Im", "DepthToSpace", "GridSample", "NonZero", "Pad", "RandomNormalLike",
+    "RandomUniformLike", "Resize", "SpaceToDepth", "TensorScatter", "Trilu", "Unique", "Upsample",
+}  # fmt: skip
+"""Operators that ONNX has for strings, too, and that are compiled for numbers alone."""
+
+
 def test_words_name_sets_of_element_types() -> None:
     floats = ("float16", "bfloat16", "float", "double")
     assert words(floats) == "floats"
