@@ -56,7 +56,8 @@ SAME_CODE = {
     "gfx12-generic": "gfx1200",
     "gfx10-3-generic": "gfx1030",
     "gfx1101": "gfx1100",
-    "gfx1103": "gfx1102",
+    "gfx1102": "gfx11-generic",
+    "gfx1103": "gfx11-generic",
 }
 """Architectures that run the machine code of another one: LLVM makes the same for both, but for `WORKAROUND`."""
 WORKAROUND = {"gfx1101": "user-sgpr-init16-bug", "gfx1103": "user-sgpr-init16-bug"}
