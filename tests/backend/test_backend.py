@@ -65,6 +65,12 @@ def test_node_inputs_that_do_not_fit() -> None:
 
 
 def test_what_cannot_be_compiled_is_reported() -> None:
-    node = helper.make_node("SequenceConstruct", ["x"], ["y"])
-    with pytest.raises(UnsupportedError, match="1 node cannot be compiled"):
-        backend.run_node(node, [A])
+    node = helper.make_node("ImageDecoder", ["x"], ["y"])
+    with pytest.raises(UnsupportedError, match="pictures are decoded before the model"):
+        backend.run_node(node, [np.zeros(4, np.uint8)])
+
+
+def test_a_sequence_is_a_list() -> None:
+    (found,) = backend.run_node(helper.make_node("SequenceConstruct", ["x", "x"], ["y"]), [A])
+    assert len(found) == 2
+    np.testing.assert_array_equal(found[1], A)

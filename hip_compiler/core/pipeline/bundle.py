@@ -99,6 +99,7 @@ def versions() -> dict[str, str]:
 
 
 def _keep_newest(parent: Path) -> None:
-    bundles = sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith("."))
-    for old in bundles[:-KEPT]:
+    # Names have seconds, of which a compiler may take less than one for several failures.
+    bundles = [path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    for old in sorted(bundles, key=lambda path: path.stat().st_mtime_ns)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
