@@ -236,7 +236,7 @@ def compare(one: Case) -> tuple[str, bool]:
     estimator, x = fitted(one)
     try:
         model = converted(estimator, x)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001 - whatever a converter raises, there is no model to compare
         return f"not converted: {type(error).__name__}", False
     feeds = {model.graph.input[0].name: x}
     options = onnxruntime.SessionOptions()
@@ -244,7 +244,7 @@ def compare(one: Case) -> tuple[str, bool]:
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         expected = dict(zip([output.name for output in session.get_outputs()], session.run(None, feeds), strict=True))
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - ONNX Runtime's own classes
         return "ONNX Runtime does not run it", False
     try:
         found = hip_compiler.compile(model).run(feeds)

@@ -40,9 +40,7 @@ class Binding:
         self._feeds = dict(feeds)
         self._tensors = (abi.Tensor * max(1, len(self._infos)))()
         self._open: list[tuple[TensorInfo, Any]] = []
-        unknown = [name for name in feeds if name not in {info.name for info in self._infos}]
-        if unknown:
-            check_names(feeds, [info for info in self._infos if info.name in feeds])
+        check_names(feeds, self._infos, all_of_them=False)
         for index, info in enumerate(self._infos):
             tensor = self._tensors[index]
             tensor.dtype = info.dtype.onnx

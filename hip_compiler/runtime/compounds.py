@@ -31,7 +31,10 @@ class Texts:
         Raises:
             HipCompilerError: `HIPC0700`, for anything else.
         """
-        texts = np.asarray(value)
+        try:
+            texts = np.asarray(value)
+        except ValueError as error:
+            raise HipCompilerError(ErrorCode.FEED, f"input '{name}' is not an array", why=str(error)) from error
         if texts.dtype.kind not in "OUST" and texts.size:
             raise HipCompilerError(
                 ErrorCode.FEED, f"input '{name}' has element type {texts.dtype}, the model takes strings"
@@ -83,8 +86,18 @@ def pack_feeds(feeds: Mapping[str, Any], infos: Sequence[ValueInfo], texts: Text
         if isinstance(info, CompoundInfo):
             packed.update(zip(info.parts, _pack(given, info, texts), strict=True))
         else:
-            packed[info.name] = texts.numbers(given, info.name) if info.dtype.kind == "string" else given
+            packed[info.name] = _strings(given, info, texts) if info.dtype.kind == "string" else given
     return packed
+
+
+def _strings(given: Any, info: TensorInfo, texts: Texts) -> np.ndarray:
+    numbers = texts.numbers(given, info.name)
+    if numbers.ndim != len(info.shape):
+        shape = list(numbers.shape)
+        raise HipCompilerError(
+            ErrorCode.FEED, f"input '{info.name}' has rank {numbers.ndim} {shape}, the model takes {info}"
+        )
+    return numbers
 
 
 def unpack_outputs(results: Mapping[str, np.ndarray], infos: Sequence[ValueInfo], texts: Texts) -> dict[str, Any]:

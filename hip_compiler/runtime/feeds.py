@@ -14,14 +14,17 @@ from hip_compiler.runtime.dlpack import from_dlpack
 from hip_compiler.runtime.metadata import TensorInfo, ValueInfo
 
 
-def check_names(given: Mapping[str, Any], infos: Sequence[ValueInfo]) -> None:
+def check_names(given: Mapping[str, Any], infos: Sequence[ValueInfo], *, all_of_them: bool = True) -> None:
     """Every input is given, and nothing else.
+
+    Args:
+        all_of_them: False: some may be missing.
 
     Raises:
         HipCompilerError: `HIPC0700`, naming every missing and every unknown input.
     """
     names = [info.name for info in infos]
-    findings = [f"missing: {info}" for info in infos if info.name not in given]
+    findings = [f"missing: {info}" for info in infos if all_of_them and info.name not in given]
     for name in given:
         if name not in names:
             near = difflib.get_close_matches(str(name), names, 1)

@@ -157,8 +157,9 @@ class Session:
     def bind(self, feeds: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> Binding:
         """Tie arrays to inputs and outputs for many runs; their memory is read and written where it lies.
 
-        An array that is both a feed and the output that `metadata.shared` pairs with it is a cache that grows in
-        place: its extent is the capacity, and how much of it counts is the model's business.
+        Sequences and strings are bound by the tensors of the program, `metadata.inputs` and `metadata.outputs`. An
+        array that is both a feed and the output that `metadata.shared` pairs with it is a cache that grows in place:
+        its extent is the capacity, and how much of it counts is the model's business.
 
         Args:
             feeds: C-contiguous arrays by input name, of the input's element type.

@@ -400,3 +400,16 @@ def test_a_value_of_two_kinds_is_refused() -> None:
     """
     with pytest.raises(hip_compiler.UnsupportedError, match="a tensor in one place, and a sequence"):
         hip_compiler.compile(build(graph))
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_parts_have_names_of_their_own(side: str) -> None:
+    """Else a run would take a tensor of the model for one of a sequence."""
+    name = "s.elements" if side == "input" else "t.elements"
+    nodes = [helper.make_node("Identity", ["s"], ["t"]), helper.make_node("Neg", [name], ["y"])]
+    inputs = [helper.make_value_info("s", SEQUENCE), helper.make_value_info(name, TENSOR)]
+    outputs = [helper.make_value_info("t", SEQUENCE), helper.make_value_info("y", TENSOR)]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(hip_compiler.UnsupportedError, match="has this name; rename it"):
+        hip_compiler.compile(model)

@@ -26,19 +26,9 @@ def shapes(least: int = 0, most: int = 6, extent: st.SearchStrategy[int] = small
     return st.lists(extent, min_size=least, max_size=most).map(limited)
 
 
-def node(
-    op: str,
-    feeds: Mapping[str, np.ndarray],
-    known: int,
-    outputs: int = 1,
-    constants: Mapping[str, np.ndarray] | None = None,
-    sized: Sequence[str] = (),
-    opset: int = OPSET,
-    domain: str = "",
-    **attributes: Any,
-) -> list[np.ndarray]:
+def node(op: str, feeds: Mapping[str, np.ndarray], known: int, *arguments: Any, **attributes: Any) -> list[np.ndarray]:
     """Results of a model that `model_of` makes of the same arguments."""
-    made = model_of(op, feeds, known, outputs, constants, sized, opset, domain, **attributes)
+    made = model_of(op, feeds, known, *arguments, **attributes)
     given = {name: array for name, array in feeds.items() if not name.startswith("_")}
     with hip_compiler.compile(made) as session:
         return list(session.run(given).values())

@@ -106,6 +106,7 @@ class _FunctionConversion:
                     self._result(position, result, emitter, converter)
                     for position, result in enumerate(blocks.run(old_block))
                 ]
+                self._check_names([*usable.values(), *results])
                 findings = [*self.context.findings, *self.findings, *converter.findings]
                 findings += unavailable(function, self.context, self.opsets.get("", 1))
                 if findings:
@@ -190,6 +191,14 @@ class _FunctionConversion:
             return tensor_port(name, Tensor((), BY_NUMPY[_FLOAT32]))
         self._limit_rank(name, "graph output", result.rank)
         return tensor_port(name, result)
+
+    def _check_names(self, ports: list[Port]) -> None:
+        """The tensors of a sequence have names of their own, by which a run knows them."""
+        whole = {name for port in ports if port.entry is None for name, _ in port.parts}
+        for entry, parts in ((port.entry, port.parts) for port in ports):
+            if entry is not None:
+                for name in whole.intersection(part for part, _ in parts):
+                    self._refuse(name, "model interface", f"part of '{entry['name']}' has this name; rename it")
 
     def _refuse(self, name: str, place: str, reason: str) -> None:
         self.findings.append(Unsupported(name, place, "", self.opsets.get("", 1), (), reason))
